@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the table of error codes and the only functions that fill a struct pale_err. */
+#include "base/err.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct code_row {
+    const char *name;
+    int exit_status;
+} code_rows[] = {
+    [PALE_OK] = {"ok", 0},
+    [PALE_BAD_INPUT] = {"bad-input", 125},
+    [PALE_NOT_FOUND] = {"not-found", 125},
+    [PALE_EXISTS] = {"exists", 125},
+    [PALE_DENIED] = {"denied", 125},
+    [PALE_BUSY] = {"busy", 125},
+    [PALE_LIMIT] = {"limit", 125},
+    [PALE_TIMEOUT] = {"timeout", 124},
+    [PALE_UNSUPPORTED] = {"unsupported", 125},
+    [PALE_CORRUPT] = {"corrupt", 125},
+    [PALE_PROTOCOL] = {"protocol", 125},
+    [PALE_GONE] = {"gone", 125},
+    [PALE_OS] = {"os", 125},
+    [PALE_NO_MEMORY] = {"no-memory", 125},
+    [PALE_INTERNAL] = {"internal", 125},
+};
+static_assert(sizeof(code_rows) / sizeof(code_rows[0]) == PALE_CODE_COUNT, "a row for every code");
+
+const char *err_name(enum pale_code code)
+{
+    return (unsigned)code < PALE_CODE_COUNT ? code_rows[code].name : "internal";
+}
+
+int err_exit_status(enum pale_code code)
+{
+    return (unsigned)code < PALE_CODE_COUNT ? code_rows[code].exit_status : 125;
+}
+
+static enum pale_code code_of_errno(int os)
+{
+    switch (os) {
+    case ENOENT:
+    case ENOTDIR:
+        return PALE_NOT_FOUND;
+    case EEXIST:
+        return PALE_EXISTS;
+    case EACCES:
+    case EPERM:
+        return PALE_DENIED;
+    case ENOMEM:
+        return PALE_NO_MEMORY;
+    default:
+        return PALE_OS;
+    }
+}
+
+int err_set(struct pale_err *e, enum pale_code code, const char *fmt, ...)
+{
+    if (e) {
+        va_list ap;
+        va_start(ap, fmt);
+        e->code = code;
+        e->os = 0;
+        vsnprintf(e->text, sizeof(e->text), fmt, ap);
+        va_end(ap);
+    }
+    return -(int)code;
+}
+
+int err_os(struct pale_err *e, const char *fmt, ...)
+{
+    int os = errno;
+    enum pale_code code = code_of_errno(os);
+    if (e) {
+        va_list ap;
+        va_start(ap, fmt);
+        e->code = code;
+        e->os = os;
+        int n = vsnprintf(e->text, sizeof(e->text), fmt, ap);
+        va_end(ap);
+        if (n >= 0 && (size_t)n < sizeof(e->text))
+            snprintf(e->text + n, sizeof(e->text) - (size_t)n, ": %s", strerror(os));
+    }
+    return -(int)code;
+}
+
+int err_prefix(struct pale_err *e, const char *fmt, ...)
+{
+    if (!e)
+        return -PALE_INTERNAL;
+    char old[PALE_ERR_TEXT_MAX];
+    memcpy(old, e->text, sizeof(old));
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(e->text, sizeof(e->text), fmt, ap);
+    va_end(ap);
+    if (n >= 0 && (size_t)n < sizeof(e->text))
+        snprintf(e->text + n, sizeof(e->text) - (size_t)n, ": %s", old);
+    return -(int)e->code;
+}
+
+int err_nomem(struct pale_err *e)
+{
+    return err_set(e, PALE_NO_MEMORY, "out of memory");
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns reading, writing and safe opening of descriptors. */
+#include "base/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+ssize_t fd_read_full(int fd, void *p, size_t n)
+{
+    size_t got = 0;
+    while (got < n) {
+        ssize_t r = read(fd, (char *)p + got, n - got);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return -1;
+        if (r == 0)
+            break;
+        got += (size_t)r;
+    }
+    return (ssize_t)got;
+}
+
+bool fd_write_full(int fd, const void *p, size_t n)
+{
+    while (n > 0) {
+        ssize_t w = write(fd, p, n);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w < 0 && errno == EAGAIN) {
+            /* Somebody else made this descriptor non-blocking (a shared terminal, often). */
+            struct pollfd wait = {.fd = fd, .events = POLLOUT};
+            poll(&wait, 1, -1);
+            continue;
+        }
+        if (w < 0)
+            return false;
+        p = (const char *)p + w;
+        n -= (size_t)w;
+    }
+    return true;
+}
+
+int fd_read_all(int fd, struct buf *out, struct pale_err *e)
+{
+    char chunk[4096];
+    for (;;) {
+        ssize_t r = read(fd, chunk, sizeof(chunk));
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r < 0)
+            return err_os(e, "read");
+        if (r == 0)
+            return out->failed ? err_set(e, PALE_LIMIT, "longer than %zu bytes", out->max) : 0;
+        buf_add(out, chunk, (size_t)r);
+        if (out->failed)
+            return err_set(e, PALE_LIMIT, "longer than %zu bytes", out->max);
+    }
+}
+
+bool fd_set_nonblock(int fd, bool on)
+{
+    int fl = fcntl(fd, F_GETFL);
+    return fl >= 0 && fcntl(fd, F_SETFL, on ? fl | O_NONBLOCK : fl & ~O_NONBLOCK) == 0;
+}
+
+static int open_resolved(int dirfd, const char *rel, int flags, mode_t mode, unsigned long long resolve)
+{
+    struct open_how how = {
+        .flags = (unsigned)(flags | O_CLOEXEC | (flags & O_PATH ? 0 : O_NOCTTY)),
+        .mode = (flags & O_CREAT) ? mode : 0,
+        .resolve = resolve | RESOLVE_NO_MAGICLINKS,
+    };
+    for (int tries = 0;; tries++) {
+        long fd = syscall(SYS_openat2, dirfd, rel, &how, sizeof(how));
+        /* The kernel answers EAGAIN when a rename raced with a ".." step; a box could keep that up for ever. */
+        if (fd >= 0 || (errno != EAGAIN && errno != EINTR) || tries > 16)
+            return (int)fd;
+    }
+}
+
+int fd_open_beneath(int dirfd, const char *rel, int flags, mode_t mode)
+{
+    return open_resolved(dirfd, rel, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+int fd_open_in_root(int dirfd, const char *rel, int flags, mode_t mode)
+{
+    return open_resolved(dirfd, rel, flags, mode, RESOLVE_IN_ROOT);
+}
+
+int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, struct pale_err *e)
+{
+    char tmp[300];
+    snprintf(tmp, sizeof(tmp), ".%s.%d.new", name, (int)getpid());
+    own_fd fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+    if (fd < 0)
+        return err_os(e, "create %s", tmp);
+    if (!fd_write_full(fd, p, n) || fsync(fd) < 0 || renameat(dirfd, tmp, dirfd, name) < 0) {
+        int r = err_os(e, "write %s", name);
+        unlinkat(dirfd, tmp, 0);
+        return r;
+    }
+    return 0;
+}
+
+/* Makes a folder its owner closed readable again: by what was opened, not by a name that may be a link by then. */
+static bool open_up(int dirfd, const char *name)
+{
+    char path[32];
+    own_fd at = openat(dirfd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", at);
+    return at >= 0 && chmod(path, 0700) == 0;
+}
+
+/* Depth first, by descriptors; what a box made has any depth, so the recursion is by ".." of folders we hold. */
+static int empty_dir(int fd, int depth, struct pale_err *e)
+{
+    if (depth > 256)
+        return err_set(e, PALE_LIMIT, "folders are nested deeper than 256; remove the innermost by hand");
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    int r = 0;
+    if (!d) {
+        own_close(&copy);
+        return err_os(e, "read a folder");
+    }
+    for (const struct dirent *en; r == 0 && (en = readdir(d));) {
+        if (strcmp(en->d_name, ".") == 0 || strcmp(en->d_name, "..") == 0 || unlinkat(fd, en->d_name, 0) == 0)
+            continue;
+        own_fd sub = openat(fd, en->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (sub < 0 && errno == EACCES && open_up(fd, en->d_name))
+            sub = openat(fd, en->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (sub < 0) {
+            r = err_os(e, "remove %s", en->d_name);
+            break;
+        }
+        (void)fchmod(sub, 0700);
+        r = empty_dir(sub, depth + 1, e);
+        if (r == 0 && unlinkat(fd, en->d_name, AT_REMOVEDIR) < 0)
+            r = err_os(e, "remove folder %s", en->d_name);
+    }
+    closedir(d);
+    return r;
+}
+
+int fd_remove_tree(int dirfd, const char *name, struct pale_err *e)
+{
+    own_fd fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_os(e, "open %s", name);
+    int r = empty_dir(fd, 0, e);
+    if (r == 0 && unlinkat(dirfd, name, AT_REMOVEDIR) < 0)
+        r = err_os(e, "remove folder %s", name);
+    return r;
+}

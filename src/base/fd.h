@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Descriptors: whole reads and writes, pairs and pipes that are CLOEXEC from birth, and the one function through which the
+ * host opens anything in a tree that a box can change. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+
+/* Reads until n bytes or the end; returns the count or -1 with errno. Writes all of it or fails. */
+ssize_t fd_read_full(int fd, void *p, size_t n);
+bool fd_write_full(int fd, const void *p, size_t n);
+
+/* Reads a whole file up to the buffer's maximum. */
+int fd_read_all(int fd, struct buf *out, struct pale_err *e) MUST_CHECK;
+
+bool fd_set_nonblock(int fd, bool on);
+
+/* Opens rel below dirfd: no symlink, no magic link, no way up or out. This is
+ * the only door from the host into files that a box may have made. -1 with errno on failure. */
+int fd_open_beneath(int dirfd, const char *rel, int flags, mode_t mode);
+
+/* The same but symlinks inside are followed as long as they stay below dirfd. */
+int fd_open_in_root(int dirfd, const char *rel, int flags, mode_t mode);
+
+/* Writes content to a new file beside name and renames it over name, so that a reader sees the old or the new. */
+int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, struct pale_err *e) MUST_CHECK;
+
+/* Removes a tree below dirfd without ever following a symlink; no error if there is none. */
+int fd_remove_tree(int dirfd, const char *name, struct pale_err *e) MUST_CHECK;
