@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The messages: what a keeper says to pale-init (To), what init answers (From), and what clients and keepers say to each
+ * other on the keeper's socket (Ask, Tell).
+ *
+ * How it works: a message is a frame type and a record. Each record has one struct here with one writer and one strict
+ * parser: unknown tags, doubled fields, wrong widths and strings with a NUL inside are refused. On the wire to init the
+ * frame's channel is the job's slot; flow control is by credit (bytes the receiver is ready for), per job and direction.
+ * Parsed structs point into the frame they came from. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/limits.h"
+#include "base/record.h"
+
+#define WIRE_VERSION 1u
+
+enum wire_type {
+    /* keeper to init */
+    TO_CONFIG = 1,
+    TO_EXEC,
+    TO_STDIN,
+    TO_STDIN_END,
+    TO_CREDIT, /* u64: more output bytes may come */
+    TO_SIGNAL, /* u64: to the command's process group */
+    TO_KILL,   /* end the command and every descendant */
+    TO_RESIZE, /* u64: rows << 16 | columns */
+    TO_CLOSE,  /* nobody reads any more: throw output away */
+    /* init to keeper */
+    FROM_HELLO = 64, /* u64: version */
+    FROM_STARTED,    /* u64: pid in the box */
+    FROM_STDOUT,
+    FROM_STDERR,
+    FROM_STDIN_CREDIT, /* u64 */
+    FROM_EXIT,         /* struct msg_exit: the command itself has ended */
+    FROM_GONE,         /* its last descendant has ended: the slot is free */
+    /* client to keeper */
+    ASK_EXEC = 128,
+    ASK_STDIN,
+    ASK_STDIN_END,
+    ASK_SIGNAL, /* u64 */
+    ASK_RESIZE, /* u64: rows << 16 | columns */
+    ASK_INFO,
+    ASK_JOBS,
+    ASK_JOB_WAIT, /* struct msg_job_ref */
+    ASK_JOB_LOGS,
+    ASK_JOB_KILL,
+    ASK_STOP,
+    ASK_POLICY, /* canonical text: the first words to the keeper of a one-shot box */
+    /* keeper to client */
+    TELL_STARTED = 192, /* u64: job number */
+    TELL_STDOUT,
+    TELL_STDERR,
+    TELL_RESULT, /* struct msg_result */
+    TELL_ERROR,  /* struct msg_error: ends the request */
+    TELL_INFO,   /* struct msg_info */
+    TELL_JOB,    /* struct msg_job, one per job */
+    TELL_DONE,
+};
+
+enum exec_flag {
+    EXEC_TTY = 1,
+    EXEC_STDIN = 2,
+    EXEC_DETACH = 4,  /* client to keeper only */
+    EXEC_BUILTIN = 8, /* argv[0] names a function of pale-init, run under the command's own confinement */
+    EXEC_SHARE = 16,  /* stderr goes where stdout goes */
+    EXEC_FLAGS_ALL = 31,
+};
+
+struct msg_exec {
+    uint64_t flags;
+    uint16_t rows, cols;
+    const char *user;    /* to a keeper: "", a name or a number; the keeper decides */
+    uint32_t uid, gid;   /* to init */
+    uint64_t timeout_ms; /* 0: none */
+    uint64_t cpu_ms;     /* to init; 0: none */
+    const char *cwd;     /* "" : the default */
+    const char *label;   /* to a keeper: what the audit shows for a builtin */
+    const char *argv[EXEC_STRINGS_MAX + 1];
+    const char *env[EXEC_STRINGS_MAX + 1]; /* "NAME=value" */
+    size_t argc, envc;
+};
+void msg_exec_write(const struct msg_exec *m, struct record_writer *w);
+bool msg_exec_parse(const void *p, size_t n, struct msg_exec *ret);
+
+struct msg_config {
+    uint64_t version;
+    uint32_t uid, gid; /* who commands run as unless the request says otherwise */
+    bool one_id;       /* only that one id exists in the box */
+    uint32_t seccomp;  /* enum policy_seccomp */
+    uint64_t nofile;
+    uint64_t processes; /* 0: none */
+    bool spare;         /* keep one command's process ready ahead of time */
+    bool solo;          /* one command is all this box will ever run: it needs no runner */
+    uint64_t weaken;    /* test builds only: defences that are off */
+};
+void msg_config_write(const struct msg_config *m, struct record_writer *w);
+bool msg_config_parse(const void *p, size_t n, struct msg_config *ret);
+
+enum exit_flag {
+    EXIT_NOT_STARTED = 1, /* value is an errno; the stage says what failed */
+    EXIT_CPU_LIMIT = 2,
+    EXIT_KILLED = 4, /* ended because it was told to, with all its descendants */
+    EXIT_GONE = 8,   /* no descendant is left: no FROM_GONE will follow */
+};
+
+struct msg_exit {
+    uint64_t flags;
+    uint64_t value; /* wait status, or errno with EXIT_NOT_STARTED */
+    uint64_t stage; /* enum exec_stage with EXIT_NOT_STARTED */
+    uint64_t cpu_us, peak_kib;
+};
+void msg_exit_write(const struct msg_exit *m, struct record_writer *w);
+bool msg_exit_parse(const void *p, size_t n, struct msg_exit *ret);
+
+enum exec_stage { STAGE_FORK, STAGE_CONFINE, STAGE_TERMINAL, STAGE_USER, STAGE_CWD, STAGE_EXEC, STAGE_COUNT };
+
+enum result_flag {
+    RESULT_TIMEOUT = 1,
+    RESULT_CPU_LIMIT = 2,
+    RESULT_OOM = 4,
+    RESULT_TRUNCATED = 8,
+    RESULT_NOT_STARTED = 16,
+    RESULT_KILLED = 32, /* by stop, kill or a lost client */
+};
+
+struct msg_result {
+    uint64_t flags;
+    uint64_t status; /* what a shell would show: 0-255 */
+    uint64_t signal; /* 0, or what ended it */
+    uint64_t time_us, cpu_us, peak_kib;
+    uint64_t out_bytes, dropped_bytes;
+    const char *message; /* "" or one sentence: why it did not start, which limit ended it */
+};
+void msg_result_write(const struct msg_result *m, struct record_writer *w);
+bool msg_result_parse(const void *p, size_t n, struct msg_result *ret);
+
+struct msg_error {
+    uint64_t code; /* enum pale_code */
+    const char *text;
+};
+void msg_error_write(const struct msg_error *m, struct record_writer *w);
+bool msg_error_parse(const void *p, size_t n, struct msg_error *ret);
+
+struct msg_job {
+    uint64_t id, pid, state; /* enum job_state */
+    uint64_t started_unix_ms, time_us;
+    uint64_t status, signal, flags; /* as in msg_result, once ended */
+    uint64_t cpu_us, peak_kib, out_bytes, dropped_bytes;
+    bool detached;
+    const char *command; /* quoted for people */
+    const char *message;
+};
+enum job_state { JOB_QUEUED, JOB_RUNNING, JOB_ENDED, JOB_STATE_COUNT };
+void msg_job_write(const struct msg_job *m, struct record_writer *w);
+bool msg_job_parse(const void *p, size_t n, struct msg_job *ret);
+
+struct msg_job_ref {
+    uint64_t id;
+    uint64_t signal; /* kill: 0 means the whole tree at once */
+    bool follow;     /* logs */
+};
+void msg_job_ref_write(const struct msg_job_ref *m, struct record_writer *w);
+bool msg_job_ref_parse(const void *p, size_t n, struct msg_job_ref *ret);
+
+struct msg_info {
+    uint64_t version, keeper_pid, init_pid, started_unix_ms, jobs, clients, ended;
+    const char *name, *id, *state, *policy_digest, *memory_by; /* what holds the memory limit */
+};
+void msg_info_write(const struct msg_info *m, struct record_writer *w);
+bool msg_info_parse(const void *p, size_t n, struct msg_info *ret);
+
+/* Messages that are one number. */
+bool msg_u64_parse(const void *p, size_t n, uint64_t *ret);
