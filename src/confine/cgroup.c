@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the control groups of boxes. */
+#include "confine/cgroup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/number.h"
+#include "base/own.h"
+
+static const char *const controller_names[CGROUP_CONTROLLERS] = {"memory", "pids", "cpu"};
+#define CPU_PERIOD_US 100000u
+
+void cgroup_init(struct cgroup *cg)
+{
+    *cg = (struct cgroup){.oom_fd = -1};
+    for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+        cg->dir_fd[i] = -1;
+}
+
+/* Is word one of the comma-separated items of list? */
+static bool listed(const char *list, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = list; *at;) {
+        size_t len = strcspn(at, ",\n");
+        if (len == n && memcmp(at, word, n) == 0)
+            return true;
+        at += len;
+        at += *at != 0;
+    }
+    return false;
+}
+
+/* Where mountinfo says a cgroup file system with this controller is (NULL: the unified one). */
+static bool mount_of(const char *mountinfo, const char *controller, char *ret, size_t cap)
+{
+    for (const char *line = mountinfo; *line; line += strspn(line, "\n")) {
+        size_t len = strcspn(line, "\n");
+        char text[2048];
+        snprintf(text, sizeof(text), "%.*s", (int)(len < sizeof(text) ? len : sizeof(text) - 1), line);
+        line += len;
+        char *tail = strstr(text, " - ");
+        if (!tail)
+            continue;
+        *tail = 0;
+        tail += 3;
+        bool v2 = strncmp(tail, "cgroup2 ", 8) == 0, v1 = strncmp(tail, "cgroup ", 7) == 0;
+        const char *options = strrchr(tail, ' ');
+        if (controller ? !(v1 && options && listed(options + 1, controller)) : !v2)
+            continue;
+        char *at = text;
+        for (int i = 0; i < 4 && at; i++) {
+            at = strchr(at, ' ');
+            if (at)
+                at++;
+        }
+        if (!at)
+            continue;
+        size_t n = strcspn(at, " ");
+        if (n >= cap)
+            continue;
+        memcpy(ret, at, n);
+        ret[n] = 0;
+        return true;
+    }
+    return false;
+}
+
+static bool write_text(int dirfd, const char *file, const char *text)
+{
+    own_fd fd = openat(dirfd, file, O_WRONLY | O_CLOEXEC);
+    size_t n = strlen(text);
+    return fd >= 0 && write(fd, text, n) == (ssize_t)n;
+}
+
+static bool read_text(int dirfd, const char *file, char *ret, size_t cap)
+{
+    own_fd fd = openat(dirfd, file, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, ret, cap - 1);
+    ret[n > 0 ? n : 0] = 0;
+    return n >= 0;
+}
+
+/* The folder for this user's boxes: made if we may, else it must be there and ours. */
+static bool user_base(const char *mount, char *ret, size_t cap)
+{
+    char above[PATH_BYTES_MAX / 4];
+    int n = snprintf(above, sizeof(above), "%s/pale", mount), m = snprintf(ret, cap, "%s/pale/%u", mount, (unsigned)geteuid());
+    if (n < 0 || (size_t)n >= sizeof(above) || m < 0 || (size_t)m >= cap)
+        return false;
+    if (geteuid() == 0) {
+        mkdir(above, 0755);
+        mkdir(ret, 0755);
+    }
+    struct stat st;
+    return stat(ret, &st) == 0 && st.st_uid == geteuid() && access(ret, W_OK) == 0;
+}
+
+/* Switches the controllers on from the mount down to base; only root gets this far. */
+static void enable_v2(const char *mount, const char *base)
+{
+    char above[PATH_BYTES_MAX / 4];
+    snprintf(above, sizeof(above), "%s/pale", mount);
+    const char *const steps[] = {mount, above, base};
+    for (int i = 0; i < 3; i++) {
+        own_fd dir = open(steps[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+        for (int c = 0; dir >= 0 && c < CGROUP_CONTROLLERS; c++) {
+            char on[32];
+            snprintf(on, sizeof(on), "+%s", controller_names[c]);
+            (void)write_text(dir, "cgroup.subtree_control", on); /* what did not take is seen by reading back */
+        }
+    }
+}
+
+static bool has_word(const char *text, const char *word)
+{
+    size_t n = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at += n)
+        if ((at == text || at[-1] == ' ') && (at[n] == 0 || at[n] == ' ' || at[n] == '\n'))
+            return true;
+    return false;
+}
+
+/* A delegated group of our own, as a systemd scope with Delegate=yes gives: we are its owner and sit in it. */
+static bool delegated_base(const char *mount, char *ret, size_t cap)
+{
+    own_fd fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+    char text[4096], rel[PATH_BYTES_MAX / 8];
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, text, sizeof(text) - 1);
+    if (n <= 0)
+        return false;
+    text[n] = 0;
+    const char *at = strstr(text, "0::/");
+    if (!at)
+        return false;
+    size_t len = strcspn(at + 3, "\n");
+    if (len <= 1 || len >= sizeof(rel))
+        return false;
+    memcpy(rel, at + 3, len);
+    rel[len] = 0;
+    struct stat st;
+    int m = snprintf(ret, cap, "%s%s", mount, rel);
+    /* Only a scope that was made for one keeper: in it nothing else loses by our moving aside. */
+    return m > 0 && (size_t)m < cap && strstr(rel, "/pale-") && stat(ret, &st) == 0 && st.st_uid == geteuid() && access(ret, W_OK) == 0;
+}
+
+/* No processes may sit where controllers are handed down; the keeper moves into a leaf. */
+static bool settle_in_scope(const char *base)
+{
+    own_fd dir = open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || (mkdirat(dir, "keeper", 0755) < 0 && errno != EEXIST))
+        return false;
+    own_fd leaf = openat(dir, "keeper", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return leaf >= 0 && write_text(leaf, "cgroup.procs", "0");
+}
+
+static void find_v2(struct cgroup_host *h, const char *mount)
+{
+    char base[PATH_BYTES_MAX / 4], on[512] = "";
+    bool scope = geteuid() != 0 && delegated_base(mount, base, sizeof(base)) && settle_in_scope(base);
+    if (!scope && (geteuid() != 0 || !user_base(mount, base, sizeof(base)))) {
+        snprintf(h->reason, sizeof(h->reason), "no cgroup here belongs to user %u", (unsigned)geteuid());
+        return;
+    }
+    if (scope) {
+        own_fd dir = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        write_text(dir, "cgroup.subtree_control", "+memory +pids +cpu");
+    } else {
+        enable_v2(mount, base);
+    }
+    own_fd dir = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || !read_text(dir, "cgroup.subtree_control", on, sizeof(on)))
+        return;
+    h->version = 2;
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        h->has[c] = has_word(on, controller_names[c]);
+        snprintf(h->base[c], sizeof(h->base[c]), "%s", base);
+    }
+}
+
+void cgroup_find(struct cgroup_host *ret)
+{
+    own_buf b = {0};
+    char mount[PATH_BYTES_MAX / 4];
+    *ret = (struct cgroup_host){0};
+    own_fd fd = open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC);
+    buf_init(&b, 4 << 20);
+    if (fd < 0 || fd_read_all(fd, &b, NULL) < 0) {
+        snprintf(ret->reason, sizeof(ret->reason), "/proc/self/mountinfo cannot be read");
+        return;
+    }
+    const char *info = buf_text(&b);
+    bool v1 = false;
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++)
+        if (mount_of(info, controller_names[c], mount, sizeof(mount))) {
+            v1 = true;
+            ret->has[c] = user_base(mount, ret->base[c], sizeof(ret->base[c]));
+        }
+    if (v1) {
+        ret->version = 1;
+        if (!ret->has[CGROUP_MEMORY])
+            snprintf(ret->reason, sizeof(ret->reason), "no cgroup here belongs to user %u", (unsigned)geteuid());
+    } else if (mount_of(info, NULL, mount, sizeof(mount))) {
+        find_v2(ret, mount);
+    } else {
+        snprintf(ret->reason, sizeof(ret->reason), "no cgroup file system is mounted");
+    }
+}
+
+static int set(int dirfd, const char *file, const char *value, struct pale_err *e)
+{
+    return write_text(dirfd, file, value) ? 0 : err_os(e, "set %s to %s", file, value);
+}
+
+static int set_number(int dirfd, const char *file, uint64_t v, struct pale_err *e)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%llu", (unsigned long long)v);
+    return set(dirfd, file, text, e);
+}
+
+/* Swap would let the limit be passed. Where the kernel does not count swap there is no file for it. */
+static int limit_swap(int dir, const char *file, uint64_t bytes, struct pale_err *e)
+{
+    if (faccessat(dir, file, F_OK, 0) < 0)
+        return 0;
+    return set_number(dir, file, bytes, e);
+}
+
+static int limit_memory(int version, int dir, uint64_t bytes, struct pale_err *e)
+{
+    int r = set_number(dir, version == 1 ? "memory.limit_in_bytes" : "memory.max", bytes, e);
+    if (r < 0)
+        return r;
+    return version == 1 ? limit_swap(dir, "memory.memsw.limit_in_bytes", bytes, e) : limit_swap(dir, "memory.swap.max", 0, e);
+}
+
+static int limit_cpu(int version, int dir, uint64_t milli, struct pale_err *e)
+{
+    char text[64];
+    uint64_t quota = milli * CPU_PERIOD_US / 1000;
+    if (quota < 1000)
+        quota = 1000;
+    if (version == 1)
+        return set_number(dir, "cpu.cfs_quota_us", quota, e);
+    snprintf(text, sizeof(text), "%llu %u", (unsigned long long)quota, CPU_PERIOD_US);
+    return set(dir, "cpu.max", text, e);
+}
+
+static int apply(struct cgroup *cg, int c, const struct cgroup_limits *lim, struct pale_err *e)
+{
+    switch (c) {
+    case CGROUP_MEMORY:
+        return lim->memory_bytes ? limit_memory(cg->version, cg->dir_fd[c], lim->memory_bytes, e) : 0;
+    case CGROUP_PIDS:
+        return lim->processes ? set_number(cg->dir_fd[c], "pids.max", lim->processes, e) : 0;
+    default:
+        return lim->cpu_milli ? limit_cpu(cg->version, cg->dir_fd[c], lim->cpu_milli, e) : 0;
+    }
+}
+
+static int make_one(const struct cgroup_host *host, const char *id, int c, struct cgroup *cg, struct pale_err *e)
+{
+    int n = snprintf(cg->path[c], sizeof(cg->path[c]), "%s/%s", host->base[c], id);
+    if (n < 0 || (size_t)n >= sizeof(cg->path[c]))
+        return err_set(e, PALE_LIMIT, "cgroup path too long");
+    if (mkdir(cg->path[c], 0755) < 0 && errno != EEXIST)
+        return err_os(e, "make cgroup %s", cg->path[c]);
+    cg->dir_fd[c] = open(cg->path[c], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return cg->dir_fd[c] < 0 ? err_os(e, "open cgroup %s", cg->path[c]) : 0;
+}
+
+int cgroup_create(const struct cgroup_host *host, const char *id, const struct cgroup_limits *lim, struct cgroup *ret, struct pale_err *e)
+{
+    const bool wanted[CGROUP_CONTROLLERS] = {lim->memory_bytes > 0, lim->processes > 0, lim->cpu_milli > 0};
+    struct cgroup cg;
+    int r = 0;
+    cgroup_init(&cg);
+    cg.version = host->version;
+    for (int c = 0; r == 0 && c < CGROUP_CONTROLLERS; c++) {
+        if (!wanted[c])
+            continue;
+        if (!host->has[c]) {
+            r = err_set(e, PALE_UNSUPPORTED, "the %s controller is not to be had: %s", controller_names[c], host->reason);
+            break;
+        }
+        cg.used[c] = true;
+        if ((r = make_one(host, id, c, &cg, e)) == 0)
+            r = apply(&cg, c, lim, e);
+    }
+    if (r == 0 && cg.used[CGROUP_MEMORY]) {
+        cg.oom_fd = openat(cg.dir_fd[CGROUP_MEMORY], cg.version == 1 ? "memory.oom_control" : "memory.events", O_RDONLY | O_CLOEXEC);
+        if (cg.oom_fd < 0)
+            r = err_os(e, "open the memory events of the box's cgroup");
+    }
+    if (r < 0) {
+        cgroup_destroy(&cg);
+        return r;
+    }
+    *ret = cg;
+    return 0;
+}
+
+int cgroup_admit(const struct cgroup *cg, pid_t pid, struct pale_err *e)
+{
+    bool done = false;
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        if (!cg->used[c] || (cg->version == 2 && done))
+            continue;
+        int r = set_number(cg->dir_fd[c], "cgroup.procs", (uint64_t)pid, e);
+        if (r < 0)
+            return err_prefix(e, "put the box into its cgroup");
+        done = true;
+    }
+    return 0;
+}
+
+/* The number after key in "key value" lines; with no key, the number the text begins with. */
+static uint64_t value_in(const char *text, const char *key)
+{
+    char word[24];
+    uint64_t v = 0;
+    size_t n = strlen(key);
+    for (const char *at = text; *at;) {
+        size_t len = strcspn(at, "\n");
+        const char *rest = at + n;
+        bool hit = n == 0 || (len > n && memcmp(at, key, n) == 0 && *rest++ == ' ');
+        size_t digits = hit ? strspn(rest, "0123456789") : 0;
+        if (digits > 0 && digits < sizeof(word)) {
+            memcpy(word, rest, digits);
+            word[digits] = 0;
+            return number_u64(word, UINT64_MAX, &v) ? v : 0;
+        }
+        at += len;
+        at += *at == '\n';
+    }
+    return 0;
+}
+
+uint64_t cgroup_oom_kills(const struct cgroup *cg)
+{
+    char text[512];
+    ssize_t n = cg->oom_fd < 0 ? -1 : pread(cg->oom_fd, text, sizeof(text) - 1, 0);
+    text[n > 0 ? n : 0] = 0;
+    return value_in(text, "oom_kill");
+}
+
+uint64_t cgroup_peak_bytes(const struct cgroup *cg)
+{
+    char text[64];
+    if (!cg->used[CGROUP_MEMORY] ||
+        !read_text(cg->dir_fd[CGROUP_MEMORY], cg->version == 1 ? "memory.max_usage_in_bytes" : "memory.peak", text, sizeof(text)))
+        return 0;
+    return value_in(text, "");
+}
+
+void cgroup_destroy(struct cgroup *cg)
+{
+    own_close(&cg->oom_fd);
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        if (!cg->used[c])
+            continue;
+        own_close(&cg->dir_fd[c]);
+        /* The last processes may still be on their way out. */
+        for (int tries = 0; tries < 200 && rmdir(cg->path[c]) < 0 && errno == EBUSY; tries++)
+            usleep(1000);
+        cg->used[c] = false;
+    }
+}
+
+void cgroup_sweep(const char *id)
+{
+    struct cgroup_host host;
+    cgroup_find(&host);
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        char path[PATH_BYTES_MAX];
+        int n = host.has[c] ? snprintf(path, sizeof(path), "%s/%s", host.base[c], id) : -1;
+        if (n > 0 && (size_t)n < sizeof(path))
+            (void)rmdir(path);
+    }
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Control groups: the limits of a whole box on memory, processes and CPU share, in version 2 or 1, where we may write one.
+ *
+ * How it works: boxes live at <mount>/pale/<uid>/<id>. Root makes that; `pale doctor --fix` gives an ordinary user their folder.
+ * On a systemd host the keeper of an ordinary user may instead sit in a delegated scope of its own, and the box goes below it.
+ * What cannot be written is not there: cgroup_find says which controllers are, and why not. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/limits.h"
+
+enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CONTROLLERS };
+
+/* What this process could use. */
+struct cgroup_host {
+    int version; /* 2, 1, or 0: none */
+    bool has[CGROUP_CONTROLLERS];
+    char base[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4]; /* the folder boxes go into; in version 2 all the same */
+    char reason[256];                                  /* why a controller is missing */
+};
+void cgroup_find(struct cgroup_host *ret);
+
+struct cgroup {
+    int version; /* 0: this box has none */
+    bool used[CGROUP_CONTROLLERS];
+    int dir_fd[CGROUP_CONTROLLERS]; /* -1 where not used */
+    int oom_fd;                     /* where the kernel counts what it ended; read for every command */
+    char path[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4];
+};
+
+struct cgroup_limits {
+    uint64_t memory_bytes, processes, cpu_milli; /* 0: none */
+};
+
+/* Makes the box's group with these limits. A limit whose controller is missing is an error: the caller asks only for what
+ * cgroup_find has. */
+int cgroup_create(const struct cgroup_host *host, const char *id, const struct cgroup_limits *lim, struct cgroup *ret,
+                  struct pale_err *e) MUST_CHECK;
+
+/* Puts a process in. */
+int cgroup_admit(const struct cgroup *cg, pid_t pid, struct pale_err *e) MUST_CHECK;
+
+/* Processes the kernel has ended in it for want of memory; the most memory it ever held (0: not known). */
+uint64_t cgroup_oom_kills(const struct cgroup *cg);
+uint64_t cgroup_peak_bytes(const struct cgroup *cg);
+
+/* Removes the group; its processes must have ended. */
+void cgroup_destroy(struct cgroup *cg);
+
+/* Removes the empty groups of a box whose keeper was killed and could not do it. */
+void cgroup_sweep(const char *id);
+
+void cgroup_init(struct cgroup *cg);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System calls and constants that the C library or the distribution's kernel headers do not have yet. Wrappers only: each
+ * returns -1 with errno like the call it stands for. */
+#pragma once
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/sched.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#ifndef MOUNT_ATTR_IDMAP
+#define MOUNT_ATTR_IDMAP 0x00100000
+#endif
+#ifndef CLONE_NEWCGROUP
+#define CLONE_NEWCGROUP 0x02000000
+#endif
+#ifndef MOVE_MOUNT_F_EMPTY_PATH
+#define MOVE_MOUNT_F_EMPTY_PATH 0x00000004
+#endif
+#ifndef OPEN_TREE_CLONE
+#define OPEN_TREE_CLONE 1
+#endif
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+
+static inline int k_open_tree(int dirfd, const char *path, unsigned flags)
+{
+    return (int)syscall(SYS_open_tree, dirfd, path, flags);
+}
+
+static inline int k_move_mount(int from_fd, const char *from, int to_fd, const char *to, unsigned flags)
+{
+    return (int)syscall(SYS_move_mount, from_fd, from, to_fd, to, flags);
+}
+
+static inline int k_fsopen(const char *type)
+{
+    return (int)syscall(SYS_fsopen, type, 1u /* FSOPEN_CLOEXEC */);
+}
+
+static inline int k_fsconfig(int fd, unsigned cmd, const char *key, const void *value, int aux)
+{
+    return (int)syscall(SYS_fsconfig, fd, cmd, key, value, aux);
+}
+
+static inline int k_fsmount(int fd, unsigned attrs)
+{
+    return (int)syscall(SYS_fsmount, fd, 1u /* FSMOUNT_CLOEXEC */, attrs);
+}
+
+static inline int k_mount_setattr(int dirfd, const char *path, unsigned flags, struct mount_attr *a)
+{
+    return (int)syscall(SYS_mount_setattr, dirfd, path, flags, a, sizeof(*a));
+}
+
+static inline int k_pivot_root(const char *to, const char *old)
+{
+    return (int)syscall(SYS_pivot_root, to, old);
+}
+
+static inline int k_clone3(struct clone_args *a)
+{
+    return (int)syscall(SYS_clone3, a, sizeof(*a));
+}
+
+static inline int k_pidfd_open(pid_t pid)
+{
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static inline int k_pidfd_signal(int pidfd, int sig)
+{
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
+}
+
+static inline int k_close_range(unsigned first, unsigned last, unsigned flags)
+{
+    return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+static inline int k_execveat(int fd, char *const argv[], char *const envp[])
+{
+    return (int)syscall(SYS_execveat, fd, "", argv, envp, AT_EMPTY_PATH);
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the Landlock domain. */
+#include "confine/landlock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/own.h"
+
+/* Newer than the headers of Debian 12. */
+#define ACCESS_REFER (1ULL << 13)
+#define ACCESS_TRUNCATE (1ULL << 14)
+#define ACCESS_IOCTL_DEV (1ULL << 15)
+#define SCOPE_ABSTRACT_UNIX (1ULL << 0)
+#define SCOPE_SIGNAL (1ULL << 1)
+
+struct ruleset_attr {
+    uint64_t handled_access_fs;
+    uint64_t handled_access_net;
+    uint64_t scoped;
+};
+
+#define WRITES_V1                                                                                                                          \
+    (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |       \
+     LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |             \
+     LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
+/* What makes sense on a single file. */
+#define FILE_WRITES (LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_TRUNCATE | ACCESS_IOCTL_DEV)
+
+int landlock_abi(void)
+{
+    long v = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    return v < 0 ? 0 : (int)v;
+}
+
+static uint64_t writes_of(int abi)
+{
+    uint64_t w = WRITES_V1;
+    if (abi >= 2)
+        w |= ACCESS_REFER;
+    if (abi >= 3)
+        w |= ACCESS_TRUNCATE;
+    if (abi >= 5)
+        w |= ACCESS_IOCTL_DEV;
+    return w;
+}
+
+static int allow_beneath(int ruleset, const char *path, uint64_t access, struct pale_err *e)
+{
+    own_fd fd = open(path, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0 && errno == ENOENT)
+        return 0;
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_os(e, "Landlock rule for %s", path);
+    if (!S_ISDIR(st.st_mode))
+        access &= FILE_WRITES;
+    struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
+    if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+        return err_os(e, "Landlock rule for %s", path);
+    return 0;
+}
+
+int landlock_restrict_writes(const char *const *paths, size_t count, bool scoped, struct pale_err *e)
+{
+    int abi = landlock_abi();
+    if (abi < 1)
+        return err_set(e, PALE_UNSUPPORTED, "Landlock is not in this kernel (5.13 or newer with CONFIG_SECURITY_LANDLOCK needed)");
+    uint64_t writes = writes_of(abi);
+    struct ruleset_attr attr = {.handled_access_fs = writes, .scoped = scoped && abi >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0};
+    /* Older kernels want the size they know when the rest is not theirs. */
+    size_t size = abi >= 6 ? sizeof(attr) : abi >= 4 ? 16 : 8;
+    own_fd ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+    if (ruleset < 0)
+        return err_os(e, "make a Landlock ruleset");
+    for (size_t i = 0; i < count; i++) {
+        int r = allow_beneath(ruleset, paths[i], writes, e);
+        if (r < 0)
+            return r;
+    }
+    if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
+        return err_os(e, "enter the Landlock domain");
+    return 0;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the names of the defences that a test build can switch off. */
+#include "confine/weaken.h"
+
+#ifdef PALE_WEAKEN
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const names[WEAKEN_COUNT] = {
+    [WEAKEN_SECCOMP] = "seccomp",
+    [WEAKEN_LANDLOCK] = "landlock",
+    [WEAKEN_INNER_USERNS] = "inner-userns",
+    [WEAKEN_CAPS] = "caps",
+    [WEAKEN_NNP] = "nnp",
+    [WEAKEN_NETNS] = "netns",
+    [WEAKEN_IPCNS] = "ipcns",
+    [WEAKEN_PIDNS] = "pidns",
+    [WEAKEN_ROOT] = "root",
+    [WEAKEN_READONLY] = "readonly",
+    [WEAKEN_PROC_MASK] = "proc-mask",
+    [WEAKEN_FDS] = "fds",
+    [WEAKEN_ENV] = "env",
+    [WEAKEN_LIMITS] = "limits",
+    [WEAKEN_USER_MAX] = "user-max",
+    [WEAKEN_TREE_KILL] = "tree-kill",
+    [WEAKEN_OUTPUT] = "output",
+    [WEAKEN_DUMPABLE] = "dumpable",
+};
+
+uint64_t weaken_from_env(void)
+{
+    const char *at = getenv("PALE_WEAKEN");
+    uint64_t set = 0;
+    while (at && *at) {
+        size_t n = strcspn(at, ",");
+        int found = -1;
+        for (int i = 0; i < WEAKEN_COUNT; i++)
+            if (strlen(names[i]) == n && memcmp(names[i], at, n) == 0)
+                found = i;
+        if (found < 0) {
+            fprintf(stderr, "PALE_WEAKEN: no defence is called %.*s\n", (int)n, at);
+            exit(125);
+        }
+        set |= 1ULL << found;
+        at += n;
+        at += *at == ',';
+    }
+    return set;
+}
+char *const *weaken_envp(void)
+{
+    static char word[512];
+    static char *envp[2];
+    const char *v = getenv("PALE_WEAKEN");
+    snprintf(word, sizeof(word), "PALE_WEAKEN=%s", v ? v : "");
+    envp[0] = v ? word : NULL;
+    return envp;
+}
+#else
+uint64_t weaken_from_env(void)
+{
+    return 0;
+}
+
+char *const *weaken_envp(void)
+{
+    static char *envp[1];
+    return envp;
+}
+#endif

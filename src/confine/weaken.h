@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Defences that a test build can switch off one at a time, so that every test of a defence can be seen to fail. In a release
+ * is_weak() is constantly false and the words are not even read. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum weaken {
+    WEAKEN_SECCOMP,
+    WEAKEN_LANDLOCK,
+    WEAKEN_INNER_USERNS, /* the payload keeps the outer user namespace and its capabilities' owner */
+    WEAKEN_CAPS,
+    WEAKEN_NNP,
+    WEAKEN_NETNS,
+    WEAKEN_IPCNS,
+    WEAKEN_PIDNS,
+    WEAKEN_ROOT,      /* the host's root is left in place below the box's */
+    WEAKEN_READONLY,  /* host folders are mounted writable */
+    WEAKEN_PROC_MASK, /* /proc is whole and /proc/sys writable */
+    WEAKEN_FDS,       /* descriptors are not closed before a command starts */
+    WEAKEN_ENV,       /* the host's environment comes in */
+    WEAKEN_LIMITS,    /* no cgroup, no process limit */
+    WEAKEN_USER_MAX,  /* the per-namespace limits of user.max_* stay open */
+    WEAKEN_TREE_KILL, /* only the command itself is killed, not its descendants */
+    WEAKEN_OUTPUT,    /* output is not capped */
+    WEAKEN_DUMPABLE,  /* pale-init can be looked into */
+    WEAKEN_COUNT,
+};
+
+/* Reads "seccomp,landlock" from the environment of a test build; 0 in a release. */
+uint64_t weaken_from_env(void);
+
+/* The environment for pale-init: nothing, or in a test build that one variable. */
+char *const *weaken_envp(void);
+
+static inline bool is_weak(uint64_t set, enum weaken w)
+{
+#ifdef PALE_WEAKEN
+    return set >> w & 1;
+#else
+    (void)set;
+    (void)w;
+    return false;
+#endif
+}
