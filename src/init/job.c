@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the table of jobs: requests in, output and exits out, input on the way.
+ *
+ * How it works: the keeper names a job by a channel; init keeps it in a slot (a spare has a slot before it has a channel). A
+ * job is RUNNING until its command has ended and the output that stood in its pipes is sent; then FROM_EXIT goes out. If
+ * descendants live on it LINGERS, its output thrown away, until its runner ends and FROM_GONE frees the channel. Output is read
+ * only while there is credit and room, so that a slow reader stops its own command and nobody else. Killing is in
+ * init/reaper.c. */
+#include "init/job.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "init/reaper.h"
+#include "policy/policy.h"
+
+#define SPARE_DELAY_MS 3
+#define TELL_PID_MS 20
+
+static void job_reset(struct job *j)
+{
+    uint32_t generation = j->generation + 1;
+    *j = (struct job){.generation = generation, .request_fd = -1, .in_fd = -1, .out_fd = -1, .err_fd = -1, .chan = JOB_NONE};
+}
+
+void jobs_init(struct jobs *js, struct link *link, int userns_fd, int proc_fd, const int report_pipe[2])
+{
+    js->link = link;
+    js->setup.userns_fd = userns_fd;
+    js->setup.report_fd = report_pipe[1];
+    js->report_read_fd = report_pipe[0];
+    js->proc_fd = proc_fd;
+    js->spare = JOB_NONE;
+    for (int i = 0; i < JOBS_MAX; i++)
+        js->slot_of[i] = JOB_NONE;
+}
+
+static int take_slot(struct jobs *js)
+{
+    for (int i = 0; i < JOBS_MAX; i++)
+        if (js->job[i].phase == PHASE_FREE) {
+            job_reset(&js->job[i]);
+            if (i >= js->highest)
+                js->highest = i + 1;
+            return i;
+        }
+    return -1;
+}
+
+static void close_all(struct job *j)
+{
+    own_close(&j->request_fd);
+    own_close(&j->in_fd);
+    own_close(&j->out_fd);
+    own_close(&j->err_fd);
+}
+
+void job_free(struct jobs *js, struct job *j)
+{
+    if (j->chan != JOB_NONE)
+        js->slot_of[j->chan] = JOB_NONE;
+    if (js->spare == j - js->job)
+        js->spare = JOB_NONE;
+    close_all(j);
+    j->phase = PHASE_FREE;
+    while (js->highest > 0 && js->job[js->highest - 1].phase == PHASE_FREE)
+        js->highest--;
+}
+
+static void send_exit(struct jobs *js, struct job *j)
+{
+    uint8_t mem[128];
+    struct record_writer w;
+    record_start(&w, mem, sizeof(mem));
+    msg_exit_write(&j->exit, &w);
+    link_send(js->link, FROM_EXIT, j->chan, mem, w.len);
+    j->exit_sent = true;
+    j->phase = PHASE_LINGERING;
+    j->discard = true;
+    own_close(&j->in_fd);
+    js->running--;
+    if (js->running == 0)
+        js->spare_due_ms = 0;
+    else if (js->spare_due_ms == 0)
+        js->spare_due_ms = clock_ms() + SPARE_DELAY_MS;
+}
+
+/* A request that cannot even start answers at once, in a slot of no process. */
+static void refuse(struct jobs *js, uint16_t chan, enum exec_stage stage, int os)
+{
+    uint8_t mem[128];
+    struct record_writer w;
+    struct msg_exit x = {.flags = EXIT_NOT_STARTED | EXIT_GONE, .value = (uint64_t)os, .stage = stage};
+    record_start(&w, mem, sizeof(mem));
+    msg_exit_write(&x, &w);
+    link_send(js->link, FROM_EXIT, chan, mem, w.len);
+}
+
+/* Pipes for the three streams. Ours do not block; the command's do, as programs expect. */
+static bool make_pipes(struct job *j, struct runner_stdio *ret)
+{
+    int in[2], out[2], err[2];
+    if (pipe2(in, O_CLOEXEC) < 0)
+        return false;
+    if (pipe2(out, O_CLOEXEC) < 0) {
+        close(in[0]), close(in[1]);
+        return false;
+    }
+    if (pipe2(err, O_CLOEXEC) < 0) {
+        close(in[0]), close(in[1]), close(out[0]), close(out[1]);
+        return false;
+    }
+    fcntl(in[1], F_SETFL, O_NONBLOCK);
+    fcntl(out[0], F_SETFL, O_NONBLOCK);
+    fcntl(err[0], F_SETFL, O_NONBLOCK);
+    j->in_fd = in[1];
+    j->out_fd = out[0];
+    j->err_fd = err[0];
+    *ret = (struct runner_stdio){.in = in[0], .out = out[1], .err = err[1], .terminal = -1};
+    return true;
+}
+
+static void set_size(int fd, uint16_t rows, uint16_t cols)
+{
+    struct winsize w = {.ws_row = rows, .ws_col = cols};
+    ioctl(fd, TIOCSWINSZ, &w);
+}
+
+/* A terminal of the box's own devpts; its slave is opened through the master, not by name. */
+static bool make_terminal(struct job *j, const struct msg_exec *m, struct runner_stdio *ret)
+{
+    int unlock = 0;
+    own_fd master = open("/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (master < 0 || ioctl(master, TIOCSPTLCK, &unlock) < 0)
+        return false;
+    int slave = ioctl(master, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (slave < 0)
+        return false;
+    set_size(master, m->rows, m->cols);
+    j->in_fd = fcntl(master, F_DUPFD_CLOEXEC, 5);
+    j->out_fd = take_fd(&master);
+    j->terminal = true;
+    *ret = (struct runner_stdio){.in = -1, .out = -1, .err = -1, .terminal = slave};
+    return true;
+}
+
+static void close_stdio(struct runner_stdio *io)
+{
+    own_close(&io->in);
+    own_close(&io->out);
+    own_close(&io->err);
+    own_close(&io->terminal);
+}
+
+static void adopt(struct jobs *js, int slot, uint16_t chan, const struct msg_exec *m)
+{
+    struct job *j = &js->job[slot];
+    j->phase = PHASE_RUNNING;
+    j->chan = chan;
+    j->credit = STREAM_WINDOW;
+    j->cpu_ms = m->cpu_ms;
+    j->cpu_check_ms = m->cpu_ms ? clock_ms() + 10 : 0;
+    js->slot_of[chan] = (uint16_t)slot;
+    js->running++;
+    if (!(m->flags & (EXEC_STDIN | EXEC_TTY)))
+        own_close(&j->in_fd);
+    j->tell_pid_ms = clock_ms() + TELL_PID_MS;
+}
+
+static bool use_spare(struct jobs *js, uint16_t chan, const struct msg_exec *m, const struct frame *f)
+{
+    if (js->spare == JOB_NONE || !runner_spare_fits(m, f->len))
+        return false;
+    int slot = js->spare;
+    struct job *j = &js->job[slot];
+    uint32_t n = f->len;
+    static uint8_t bytes[sizeof(n) + RUNNER_SPARE_MAX];
+    memcpy(bytes, &n, sizeof(n));
+    memcpy(bytes + sizeof(n), f->data, n);
+    if (write(j->request_fd, bytes, sizeof(n) + n) != (ssize_t)(sizeof(n) + n))
+        return false; /* the spare is no more; its end will be noticed */
+    own_close(&j->request_fd);
+    js->spare = JOB_NONE;
+    reaper_wake(j);
+    adopt(js, slot, chan, m);
+    return true;
+}
+
+static void start_job(struct jobs *js, uint16_t chan, const struct msg_exec *m)
+{
+    int slot = take_slot(js);
+    if (slot < 0) {
+        refuse(js, chan, STAGE_FORK, EAGAIN);
+        return;
+    }
+    struct job *j = &js->job[slot];
+    struct runner_stdio io = {-1, -1, -1, -1}, shown;
+    bool tty = m->flags & EXEC_TTY;
+    if (!(tty ? make_terminal(j, m, &io) : make_pipes(j, &io))) {
+        int os = errno;
+        close_all(j);
+        refuse(js, chan, tty ? STAGE_TERMINAL : STAGE_FORK, os);
+        return;
+    }
+    shown = io;
+    if (!(m->flags & EXEC_STDIN))
+        shown.in = -1;
+    if (m->flags & EXEC_SHARE)
+        shown.err = shown.out;
+    bool solo = js->setup.config.solo;
+    pid_t pid = solo ? runner_start_bare(&js->setup, (uint32_t)slot, j->generation, m, &shown)
+                     : runner_start(&js->setup, (uint32_t)slot, j->generation, m, &shown);
+    int os = errno;
+    close_stdio(&io);
+    *(solo ? &j->command : &j->runner) = pid;
+    if (pid < 0) {
+        close_all(j);
+        refuse(js, chan, STAGE_FORK, os);
+        return;
+    }
+    adopt(js, slot, chan, m);
+}
+
+static void make_spare(struct jobs *js)
+{
+    int slot = take_slot(js);
+    int request[2];
+    struct runner_stdio io = {-1, -1, -1, -1};
+    js->spare_due_ms = -1;
+    if (slot < 0)
+        return;
+    struct job *j = &js->job[slot];
+    if (pipe2(request, O_CLOEXEC) < 0)
+        return;
+    j->request_fd = request[1];
+    fcntl(request[1], F_SETFL, O_NONBLOCK);
+    if (make_pipes(j, &io))
+        j->runner = runner_start_spare(&js->setup, (uint32_t)slot, j->generation, request[0], &io);
+    close(request[0]);
+    close_stdio(&io);
+    if (j->runner <= 0) {
+        close_all(j);
+        return;
+    }
+    j->phase = PHASE_SPARE;
+    js->spare = (uint16_t)slot;
+}
+
+static struct job *by_chan(struct jobs *js, uint16_t chan)
+{
+    return chan < JOBS_MAX && js->slot_of[chan] != JOB_NONE ? &js->job[js->slot_of[chan]] : NULL;
+}
+
+static bool exec_message(struct jobs *js, const struct frame *f)
+{
+    static struct msg_exec m;
+    if (f->chan >= JOBS_MAX || by_chan(js, f->chan) || (js->setup.config.solo && js->highest > 0) || !msg_exec_parse(f->data, f->len, &m))
+        return false;
+    if (!use_spare(js, f->chan, &m, f))
+        start_job(js, f->chan, &m);
+    return true;
+}
+
+static bool stdin_message(struct jobs *js, struct job *j, const struct frame *f)
+{
+    if (j->in_len + f->len > STDIN_WINDOW)
+        return false; /* beyond the credit it was given */
+    uint8_t *mem = js->input[j - js->job];
+    if (j->in_start + j->in_len + f->len > STDIN_WINDOW) {
+        memmove(mem, mem + j->in_start, j->in_len);
+        j->in_start = 0;
+    }
+    if (j->in_fd >= 0) {
+        memcpy(mem + j->in_start + j->in_len, f->data, f->len);
+        j->in_len += f->len;
+    }
+    return true;
+}
+
+static bool config_message(struct jobs *js, const struct frame *f)
+{
+    struct msg_config c;
+    if (js->setup.config.version || !msg_config_parse(f->data, f->len, &c) || c.version != WIRE_VERSION || c.seccomp >= SECCOMP_COUNT)
+        return false;
+    js->setup.config = c;
+    js->keep_spare = c.spare;
+    return true;
+}
+
+bool jobs_message(struct jobs *js, const struct frame *f)
+{
+    uint64_t v = 0;
+    if (f->type == TO_CONFIG)
+        return config_message(js, f);
+    if (!js->setup.config.version)
+        return false;
+    if (f->type == TO_EXEC)
+        return exec_message(js, f);
+    struct job *j = by_chan(js, f->chan);
+    if (!j)
+        return f->type > TO_EXEC && f->type <= TO_CLOSE; /* it has ended meanwhile */
+    switch (f->type) {
+    case TO_STDIN:
+        return stdin_message(js, j, f);
+    case TO_STDIN_END:
+        j->in_end = true;
+        return true;
+    case TO_CREDIT:
+        return msg_u64_parse(f->data, f->len, &v) && !__builtin_add_overflow(j->credit, v, &j->credit);
+    case TO_SIGNAL:
+        if (!msg_u64_parse(f->data, f->len, &v) || v < 1 || v > 64)
+            return false;
+        reaper_signal(j, (int)v);
+        return true;
+    case TO_KILL:
+        reaper_start(j);
+        return true;
+    case TO_RESIZE:
+        if (!msg_u64_parse(f->data, f->len, &v) || v > UINT32_MAX)
+            return false;
+        if (j->terminal && j->out_fd >= 0)
+            set_size(j->out_fd, (uint16_t)(v >> 16), (uint16_t)v);
+        return true;
+    case TO_CLOSE:
+        j->discard = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Throws away what stands in the pipe, so that the writer goes on. */
+static void discard_stream(int *fd)
+{
+    static uint8_t sink[65536];
+    ssize_t n = read(*fd, sink, sizeof(sink));
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        own_close(fd);
+}
+
+/* Moves output of one stream into the link, within credit and room. */
+static void pump_stream(struct jobs *js, struct job *j, int *fd, bool is_err)
+{
+    if (*fd < 0)
+        return;
+    if (j->discard) {
+        discard_stream(fd);
+        return;
+    }
+    size_t most = link_data_room(js->link);
+    if (most > j->credit)
+        most = (size_t)j->credit;
+    uint32_t *left = &j->drain[is_err];
+    if (j->exited && !j->terminal && most > *left)
+        most = *left;
+    if (most == 0)
+        return;
+    ssize_t n = read(*fd, link_data_at(js->link), most);
+    if (n > 0) {
+        link_data_done(js->link, is_err ? FROM_STDERR : FROM_STDOUT, j->chan, (size_t)n);
+        j->credit -= (uint64_t)n;
+        if (j->exited && !j->terminal)
+            *left -= (uint32_t)n;
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        own_close(fd);
+    } else if (j->exited && errno == EAGAIN) {
+        *left = 0;
+        if (j->terminal)
+            own_close(fd);
+    }
+}
+
+static void feed_input(struct jobs *js, struct job *j)
+{
+    if (j->in_fd < 0)
+        return;
+    if (j->in_len > 0) {
+        ssize_t n = write(j->in_fd, js->input[j - js->job] + j->in_start, j->in_len);
+        if (n > 0) {
+            j->in_start += (uint32_t)n;
+            j->in_len -= (uint32_t)n;
+            link_send_u64(js->link, FROM_STDIN_CREDIT, j->chan, (uint64_t)n);
+        } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+            own_close(&j->in_fd); /* the reader is gone: what comes now is lost, as in any pipe */
+            j->in_len = 0;
+        }
+    }
+    if (j->in_len == 0 && j->in_end && j->in_fd >= 0) {
+        static const char end = 4; /* ^D: the end of input on a terminal */
+        if (j->terminal && write(j->in_fd, &end, 1) < 0 && errno == EAGAIN)
+            return;
+        own_close(&j->in_fd);
+    }
+}
+
+static bool is_drained(const struct job *j)
+{
+    if (j->terminal)
+        return j->out_fd < 0 || j->discard;
+    return j->discard || ((j->out_fd < 0 || j->drain[0] == 0) && (j->err_fd < 0 || j->drain[1] == 0));
+}
+
+static void settle(struct jobs *js, struct job *j)
+{
+    if (j->phase == PHASE_RUNNING && j->exited && !j->exit_sent && is_drained(j)) {
+        if (j->runner == 0)
+            j->exit.flags |= EXIT_GONE;
+        send_exit(js, j);
+    }
+    if (j->phase == PHASE_LINGERING && j->runner == 0) {
+        if (!(j->exit.flags & EXIT_GONE))
+            link_send(js->link, FROM_GONE, j->chan, NULL, 0);
+        job_free(js, j);
+    }
+}
+
+static void want(struct pollfd *fds, int *n, int fd, short events)
+{
+    if (fd >= 0)
+        fds[(*n)++] = (struct pollfd){.fd = fd, .events = events};
+}
+
+int jobs_poll(struct jobs *js, struct pollfd *fds)
+{
+    int n = 0;
+    bool room = link_data_room(js->link) > 0;
+    for (int i = 0; i < js->highest; i++) {
+        struct job *j = &js->job[i];
+        if (j->phase != PHASE_RUNNING && j->phase != PHASE_LINGERING)
+            continue;
+        if (j->discard || (room && j->credit > 0)) {
+            want(fds, &n, j->out_fd, POLLIN);
+            want(fds, &n, j->err_fd, POLLIN);
+        }
+        if (j->in_len > 0 || j->in_end)
+            want(fds, &n, j->in_fd, POLLOUT);
+    }
+    return n;
+}
+
+void jobs_polled(struct jobs *js, const struct pollfd *fds, int count)
+{
+    (void)fds;
+    (void)count;
+    for (int i = 0; i < js->highest; i++) {
+        struct job *j = &js->job[i];
+        if (j->phase != PHASE_RUNNING && j->phase != PHASE_LINGERING)
+            continue;
+        pump_stream(js, j, &j->out_fd, false);
+        pump_stream(js, j, &j->err_fd, true);
+        feed_input(js, j);
+        settle(js, j);
+    }
+}
+
+/* The command has ended: what stands in its pipes now is its output; what comes later is somebody else's. */
+static void note_exit(struct job *j)
+{
+    int n = 0;
+    j->exited = true;
+    if (j->out_fd >= 0 && ioctl(j->out_fd, FIONREAD, &n) == 0)
+        j->drain[0] = (uint32_t)n;
+    n = 0;
+    if (j->err_fd >= 0 && ioctl(j->err_fd, FIONREAD, &n) == 0)
+        j->drain[1] = (uint32_t)n;
+}
+
+void job_report(struct jobs *js, const struct report *r)
+{
+    if (r->slot >= JOBS_MAX || js->job[r->slot].phase == PHASE_FREE || js->job[r->slot].generation != r->generation)
+        return;
+    struct job *j = &js->job[r->slot];
+    switch (r->kind) {
+    case REPORT_PID:
+        j->command = r->value;
+        if (j->pending_signal)
+            reaper_signal(j, j->pending_signal);
+        j->pending_signal = 0;
+        break;
+    case REPORT_FAILED:
+        j->exit = (struct msg_exit){.flags = EXIT_NOT_STARTED, .value = (uint64_t)r->value, .stage = r->stage};
+        break;
+    case REPORT_EXIT:
+        if (!(j->exit.flags & EXIT_NOT_STARTED))
+            j->exit.value = (uint64_t)(uint32_t)r->value;
+        if (r->cpu_us > j->exit.cpu_us)
+            j->exit.cpu_us = r->cpu_us;
+        j->exit.peak_kib = r->peak_kib;
+        if (j->killing)
+            j->exit.flags |= EXIT_KILLED;
+        if (r->last)
+            j->runner = 0; /* it has nothing left to wait for and ends by itself */
+        note_exit(j);
+        break;
+    default:
+        break;
+    }
+}
+
+void jobs_reports(struct jobs *js)
+{
+    struct report r[64];
+    ssize_t n;
+    while ((n = read(js->report_read_fd, r, sizeof(r))) > 0)
+        for (size_t i = 0; i < (size_t)n / sizeof(r[0]); i++)
+            job_report(js, &r[i]);
+}
+
+/* Tells the pids of commands that have been running for a while. */
+static int tell_pids(struct jobs *js, int wait, int64_t now)
+{
+    for (int i = 0; i < js->highest; i++) {
+        struct job *j = &js->job[i];
+        if (j->phase != PHASE_RUNNING || j->tell_pid_ms == 0 || j->exited)
+            continue;
+        if (now >= j->tell_pid_ms && j->command > 0) {
+            link_send_u64(js->link, FROM_STARTED, j->chan, (uint64_t)j->command);
+            j->tell_pid_ms = 0;
+        } else if (wait < 0 || wait > TELL_PID_MS) {
+            wait = TELL_PID_MS;
+        }
+    }
+    return wait;
+}
+
+int jobs_tick(struct jobs *js)
+{
+    int64_t now = clock_ms();
+    int wait = tell_pids(js, reaper_tick(js), now);
+    if (js->keep_spare && js->spare == JOB_NONE && js->spare_due_ms >= 0) {
+        if (js->running == 0 || now >= js->spare_due_ms)
+            make_spare(js);
+        else if (wait < 0 || wait > js->spare_due_ms - now)
+            wait = (int)(js->spare_due_ms - now);
+    }
+    return wait;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs: the commands of a box as init sees them, from request to last descendant. */
+#pragma once
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "init/link.h"
+#include "init/runner.h"
+
+#define JOB_NONE UINT16_MAX
+
+enum job_phase { PHASE_FREE, PHASE_SPARE, PHASE_RUNNING, PHASE_LINGERING };
+
+struct job {
+    enum job_phase phase;
+    uint16_t chan; /* the keeper's number for it */
+    uint32_t generation;
+    pid_t runner, command;
+    int request_fd;            /* a spare's request pipe */
+    int in_fd, out_fd, err_fd; /* our ends; out_fd is the master of a terminal job, in_fd a copy of it */
+    bool terminal;
+    bool discard;              /* nobody reads any more */
+    uint64_t credit;           /* output bytes the keeper is ready for */
+    uint32_t in_len, in_start; /* input not yet taken by the command */
+    bool in_end;
+    bool exited, exit_sent;
+    uint32_t drain[2]; /* bytes that stood in the pipes when the command ended */
+    struct msg_exit exit;
+    bool killing;
+    int kill_rounds, quiet_rounds;
+    int pending_signal;  /* came before the command was born; 0: none */
+    int64_t tell_pid_ms; /* when the keeper is told the pid; most commands have ended by then */
+    uint64_t cpu_ms;
+    int64_t cpu_check_ms;
+};
+
+struct jobs {
+    struct link *link;
+    struct runner_setup setup;
+    int report_read_fd, proc_fd;
+    uint16_t slot_of[JOBS_MAX]; /* by channel */
+    uint16_t spare;             /* slot of the spare, or JOB_NONE */
+    bool keep_spare, sweeping;
+    int sweep_rounds;
+    int running; /* commands not yet ended */
+    int highest; /* slots in use lie below */
+    int64_t spare_due_ms;
+    struct job job[JOBS_MAX];
+    uint8_t input[JOBS_MAX][STDIN_WINDOW];
+};
+
+/* Takes a record of a runner's, or one that init makes for a command without one. */
+void job_report(struct jobs *js, const struct report *r);
+
+/* Frees a slot whose runner has ended. */
+void job_free(struct jobs *js, struct job *j);
+
+void jobs_init(struct jobs *js, struct link *link, int userns_fd, int proc_fd, const int report_pipe[2]);
+
+/* A message from the keeper; false if it makes no sense, which ends the box. */
+bool jobs_message(struct jobs *js, const struct frame *f);
+
+/* Descriptors to poll. jobs_polled takes them back after poll. */
+#define JOBS_POLL_MAX (JOBS_MAX * 3)
+int jobs_poll(struct jobs *js, struct pollfd *fds);
+void jobs_polled(struct jobs *js, const struct pollfd *fds, int count);
+
+/* Records on the report pipe, and children that ended. */
+void jobs_reports(struct jobs *js);
+void jobs_children(struct jobs *js);
+
+/* Work that is due by time: kills under way, CPU limits, the spare. Returns how long poll may wait in ms, -1 for ever. */
+int jobs_tick(struct jobs *js);

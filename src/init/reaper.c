@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the ending of commands.
+ *
+ * How it works: everything a command starts stays below its runner, which is a subreaper, so a round of killing reads the
+ * process tree and kills what descends from the runner. A process with SIGKILL pending cannot fork, so each round can miss only
+ * what was born during it; rounds go on until one finds nothing. A bomb that outruns a hundred rounds meets kill(-1), which the
+ * kernel carries out without letting anything be born meanwhile: other commands of the box die with it, but nothing survives.
+ * Where the box has a single user id a command can kill its own runner; its descendants then become children of init, where no
+ * honest process ever is, and are hunted down as fugitives. */
+#include "init/reaper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "confine/weaken.h"
+#include "init/tree.h"
+
+#define ROUNDS_MAX 100
+#define ROUND_MS 2
+/* One reading of /proc can miss a chain of processes that each fork and end; their runner, which reaps them, is stopped for the
+ * time of a reading, and so many readings in a row must find nothing. */
+#define QUIET_ROUNDS 3
+
+static struct tree tree;
+
+void reaper_signal(struct job *j, int sig)
+{
+    if (j->exited)
+        return;
+    if (j->command <= 0) {
+        j->pending_signal = sig; /* for a command that is not born yet */
+        return;
+    }
+    /* Before it has a session of its own it is alone; it blocks signals until its program starts. */
+    if (kill(-j->command, sig) < 0 && errno == ESRCH)
+        kill(j->command, sig);
+}
+
+void reaper_wake(const struct job *j)
+{
+    if (j->runner > 0)
+        kill(j->runner, SIGCONT);
+    if (j->command > 0)
+        kill(j->command, SIGCONT);
+}
+
+void reaper_start(struct job *j)
+{
+    if (!j->killing) {
+        j->killing = true;
+        j->kill_rounds = 0;
+    }
+}
+
+static void kill_marked(void)
+{
+    for (int i = 0; i < tree.count; i++)
+        if (tree.process[i].kin == KIN_YES)
+            kill(tree.process[i].pid, SIGKILL);
+}
+
+/* What a command is about to be killed with has not been waited for, so it is in nobody's rusage: count it while it is there. */
+static void note_cpu(struct job *j, pid_t root)
+{
+    uint64_t us = tree_cpu_ms(&tree, root) * 1000;
+    if (us > j->exit.cpu_us)
+        j->exit.cpu_us = us;
+}
+
+/* One round for one job; true when nothing of it is left. */
+static bool kill_round(struct jobs *js, struct job *j)
+{
+    if (is_weak(js->setup.config.weaken, WEAKEN_TREE_KILL)) {
+        if (j->command > 0)
+            kill(j->command, SIGKILL);
+        return true;
+    }
+    if (js->setup.config.solo) {
+        if (tree_read(&tree, js->proc_fd) && tree_mark(&tree, getpid()) > 0)
+            note_cpu(j, getpid());
+        kill(-1, SIGKILL); /* all there is, is its own */
+        return true;
+    }
+    if (j->runner <= 0)
+        return true;
+    /* A stopped runner leaves the dead where a reading finds them. */
+    kill(j->runner, SIGSTOP);
+    bool read = ++j->kill_rounds <= ROUNDS_MAX && tree_read(&tree, js->proc_fd) && !tree.overflow;
+    kill(j->runner, SIGCONT);
+    if (!read) {
+        kill(-1, SIGKILL);
+        return true;
+    }
+    if (tree_mark(&tree, j->runner) == 0)
+        return ++j->quiet_rounds >= QUIET_ROUNDS && j->command > 0; /* a runner that has not forked yet will, once */
+    j->quiet_rounds = 0;
+    note_cpu(j, j->runner);
+    kill_marked();
+    return false;
+}
+
+static bool is_runner(const struct jobs *js, pid_t pid)
+{
+    for (int i = 0; i < js->highest; i++)
+        if (js->job[i].phase != PHASE_FREE && js->job[i].runner == pid)
+            return true;
+    return false;
+}
+
+/* Children of init that are no runners have lost theirs. */
+static bool sweep_round(struct jobs *js)
+{
+    int found = 0;
+    if (++js->sweep_rounds > ROUNDS_MAX || !tree_read(&tree, js->proc_fd) || tree.overflow) {
+        kill(-1, SIGKILL);
+        return true;
+    }
+    pid_t own = getpid();
+    for (int i = 0; i < tree.count; i++)
+        if (tree.process[i].parent == own && !is_runner(js, tree.process[i].pid)) {
+            pid_t root = tree.process[i].pid;
+            found++;
+            kill(root, SIGKILL);
+            if (tree_mark(&tree, root) > 0)
+                kill_marked();
+        }
+    return found == 0;
+}
+
+/* Compares a command's CPU time with its limit; sets when to look again. */
+static void check_cpu(struct jobs *js, struct job *j, int64_t now)
+{
+    if (!tree_read(&tree, js->proc_fd))
+        return;
+    pid_t root = js->setup.config.solo ? getpid() : j->runner;
+    tree_mark(&tree, root);
+    uint64_t used = tree_cpu_ms(&tree, root);
+    if (used >= j->cpu_ms) {
+        j->exit.flags |= EXIT_CPU_LIMIT;
+        j->cpu_check_ms = 0;
+        reaper_start(j);
+        return;
+    }
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t next = (j->cpu_ms - used) / (uint64_t)(cpus > 0 ? cpus : 1);
+    j->cpu_check_ms = now + (next < 10 ? 10 : next > 1000 ? 1000 : (int64_t)next);
+}
+
+static void sooner(int *wait, int64_t ms)
+{
+    if (ms < 0)
+        ms = 0;
+    if (*wait < 0 || ms < *wait)
+        *wait = (int)ms;
+}
+
+int reaper_tick(struct jobs *js)
+{
+    int wait = -1;
+    int64_t now = 0;
+    for (int i = 0; i < js->highest; i++) {
+        struct job *j = &js->job[i];
+        if (j->phase == PHASE_FREE || j->phase == PHASE_SPARE)
+            continue;
+        if (j->cpu_check_ms && !j->exited) {
+            now = now ? now : clock_ms();
+            if (now >= j->cpu_check_ms)
+                check_cpu(js, j, now);
+            if (j->cpu_check_ms)
+                sooner(&wait, j->cpu_check_ms - now);
+        }
+        if (j->killing && j->kill_rounds >= 0) {
+            if (kill_round(js, j))
+                j->kill_rounds = -1;
+            else
+                sooner(&wait, ROUND_MS);
+        }
+    }
+    if (js->sweeping) {
+        if (sweep_round(js))
+            js->sweeping = false;
+        else
+            sooner(&wait, ROUND_MS);
+    }
+    return wait;
+}
+
+/* A runner that did not end by itself was killed, and has left its command's descendants to init. */
+static void runner_ended(struct jobs *js, struct job *j, int status)
+{
+    j->runner = 0;
+    if (j->phase == PHASE_SPARE) {
+        job_free(js, j);
+        js->spare_due_ms = clock_ms() + 50; /* not at once: whoever killed it may do so again */
+        return;
+    }
+    if (!j->exited) {
+        j->exited = true;
+        j->exit.value = SIGKILL;
+        j->exit.flags |= EXIT_KILLED;
+        j->drain[0] = j->drain[1] = 0;
+    }
+    if (!WIFEXITED(status)) {
+        js->sweeping = true;
+        js->sweep_rounds = 0;
+    }
+}
+
+/* The end of a command that has no runner: init reaps it, and all it leaves behind, itself. */
+static void bare_ended(struct jobs *js, pid_t pid, int status)
+{
+    for (int i = 0; i < js->highest; i++) {
+        struct job *j = &js->job[i];
+        if (j->phase != PHASE_RUNNING || j->command != pid)
+            continue;
+        struct rusage u = {0};
+        getrusage(RUSAGE_CHILDREN, &u);
+        struct report r = {.slot = (uint32_t)i, .generation = j->generation, .kind = REPORT_EXIT, .value = status};
+        r.cpu_us = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 + (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+        r.peak_kib = (uint64_t)u.ru_maxrss;
+        job_report(js, &r);
+    }
+}
+
+void jobs_children(struct jobs *js)
+{
+    pid_t pid;
+    int status = 0;
+    jobs_reports(js);
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        struct job *j = NULL;
+        if (WIFSTOPPED(status)) {
+            /* Where the box has one id a command can stop runners, but not for long. A bare command is its own master. */
+            if (!js->setup.config.solo)
+                kill(pid, SIGCONT);
+            continue;
+        }
+        if (js->setup.config.solo) {
+            bare_ended(js, pid, status);
+            continue;
+        }
+        for (int i = 0; i < js->highest && !j; i++)
+            if (js->job[i].phase != PHASE_FREE && js->job[i].runner == pid)
+                j = &js->job[i];
+        if (j) {
+            /* Its last report was in the pipe before it ended. */
+            jobs_reports(js);
+            runner_ended(js, j, status);
+        }
+        /* Anybody else: a runner that said it was done, or a fugitive, which runner_ended knows of. */
+    }
+}

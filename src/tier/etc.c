@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the /etc of boxes: nothing of the host's comes in but what stands in the tables here. */
+#include "tier/etc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/number.h"
+#include "base/own.h"
+#include "base/sha256.h"
+
+/* Files and folders that programs read to find their way; none names a person, a host or a secret. A trailing '*' stands for
+ * any ending; the last component alone may have one. */
+static const char *const shown[] = {
+    "alternatives", "bash.bashrc", "debian_version", "fonts",     "gai.conf",   "host.conf",   "inputrc", "java-*",
+    "ld.so.cache",  "ld.so.conf",  "locale.alias",   "localtime", "login.defs", "lsb-release", "magic",   "mailcap",
+    "mime.types",   "os-release",  "perl",           "profile",   "profile.d",  "protocols",   "python*", "rpc",
+    "services",     "shells",      "terminfo",       "timezone",  "vim",
+};
+static const char *const shown_ssl[] = {"certs", "openssl.cnf"};
+
+/* Raised when the tables or the generated texts change, so that an older part is not taken for ours. */
+#define ETC_FORMAT 1
+#define COPY_MAX (8u << 20)
+#define DEPTH_MAX 8
+
+const char *const etc_own_names[ETC_OWN_FILES] = {"hostname", "hosts", "machine-id"};
+
+void etc_own_text(const struct wall_plan *plan, size_t which, char *ret, size_t cap)
+{
+    if (which == 0)
+        snprintf(ret, cap, "%s\n", plan->hostname);
+    else if (which == 1)
+        snprintf(ret, cap, "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %s\n", plan->hostname);
+    else
+        snprintf(ret, cap, "%s\n", plan->machine_id);
+}
+
+static bool matches(const char *pattern, const char *name)
+{
+    size_t n = strlen(pattern);
+    return pattern[n - 1] == '*' ? strncmp(pattern, name, n - 1) == 0 : strcmp(pattern, name) == 0;
+}
+
+static bool is_shown(const char *const *list, size_t count, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (matches(list[i], name))
+            return true;
+    return false;
+}
+
+/* --- the name --- */
+
+static void add_stat(struct sha256 *h, int etc, const char *name)
+{
+    struct stat st;
+    if (fstatat(etc, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return;
+    const uint64_t v[] = {st.st_ino, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec, st.st_mode};
+    sha256_add(h, name, strlen(name) + 1);
+    sha256_add(h, v, sizeof(v));
+}
+
+static void digest(int etc, const struct ids *ids, char ret[SHA256_HEX])
+{
+    struct sha256 h;
+    uint8_t d[SHA256_BYTES];
+    const uint32_t who[] = {ETC_FORMAT, ids->uid, ids->gid};
+    sha256_init(&h);
+    sha256_add(&h, who, sizeof(who));
+    add_stat(&h, etc, "."); /* tells of names that came or went, patterns among them */
+    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+        if (!strchr(shown[i], '*'))
+            add_stat(&h, etc, shown[i]);
+    add_stat(&h, etc, "ssl/certs");
+    add_stat(&h, etc, "ssl/certs/ca-certificates.crt");
+    add_stat(&h, etc, "ssl/openssl.cnf");
+    sha256_final(&h, d);
+    sha256_to_hex(d, ret);
+}
+
+/* --- copying --- */
+
+/* A symlink is copied if it leads into /usr, which the box has too, or stays in its own folder. */
+static int copy_link(int from, int to, const char *name, struct pale_err *e)
+{
+    char target[512];
+    ssize_t n = readlinkat(from, name, target, sizeof(target) - 1);
+    if (n <= 0)
+        return 0;
+    target[n] = 0;
+    const char *bare = target;
+    while (strncmp(bare, "../", 3) == 0)
+        bare += 3;
+    bool into_usr = strncmp(target, "/usr/", 5) == 0 || (bare != target && strncmp(bare, "usr/", 4) == 0);
+    if (!into_usr && strchr(target, '/'))
+        return 0;
+    return symlinkat(target, to, name) < 0 ? err_os(e, "link /etc/%s of boxes", name) : 0;
+}
+
+static int put_file(int dir, const char *name, const void *p, size_t n, struct pale_err *e)
+{
+    own_fd fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    return fd < 0 || !fd_write_full(fd, p, n) ? err_os(e, "write /etc/%s of boxes", name) : 0;
+}
+
+static int copy_file(int from, int to, const char *name, struct pale_err *e)
+{
+    own_fd fd = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    own_buf b = {0};
+    struct stat st;
+    /* What everybody may not read is not for boxes. */
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH))
+        return 0;
+    buf_init(&b, COPY_MAX);
+    int r = fd_read_all(fd, &b, e);
+    return r < 0 ? err_prefix(e, "/etc/%s", name) : put_file(to, name, b.data, b.len, e);
+}
+
+static int copy_any(int from, int to, const char *name, int depth, struct pale_err *e);
+
+/* list NULL: everything in it. */
+static int copy_entries(int from, int to, const char *const *list, size_t count, int depth, struct pale_err *e)
+{
+    int copy = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    int r = 0;
+    if (!d) {
+        own_close(&copy);
+        return 0; /* not for us: the box does without */
+    }
+    for (const struct dirent *en; r == 0 && (en = readdir(d));)
+        if (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0 && (!list || is_shown(list, count, en->d_name)))
+            r = copy_any(from, to, en->d_name, depth, e);
+    closedir(d);
+    return r;
+}
+
+static int copy_dir(int from, int to, const char *name, int depth, struct pale_err *e)
+{
+    own_fd source = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (source < 0 || depth > DEPTH_MAX)
+        return 0;
+    if (mkdirat(to, name, 0755) < 0)
+        return err_os(e, "make /etc/%s of boxes", name);
+    own_fd target = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return target < 0 ? err_os(e, "open /etc/%s of boxes", name) : copy_entries(source, target, NULL, 0, depth + 1, e);
+}
+
+static int copy_any(int from, int to, const char *name, int depth, struct pale_err *e)
+{
+    struct stat st;
+    if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return 0;
+    if (S_ISDIR(st.st_mode))
+        return copy_dir(from, to, name, depth, e);
+    return S_ISLNK(st.st_mode) ? copy_link(from, to, name, e) : copy_file(from, to, name, e);
+}
+
+/* --- generated files --- */
+
+static int generate(const struct ids *ids, int etc, struct pale_err *e)
+{
+    static const char nsswitch[] = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\nprotocols: files\n";
+    static const char resolv[] = "# This box has no network.\n";
+    char text[512];
+    int n = snprintf(text, sizeof(text),
+                     "root:x:0:0:root:/root:/bin/sh\n" WALL_USER ":x:%u:%u:" WALL_USER ":" WALL_HOME ":/bin/bash\n"
+                     "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+                     ids->uid, ids->gid);
+    int r = put_file(etc, "passwd", text, (size_t)n, e);
+    n = snprintf(text, sizeof(text), "root:x:0:\ntty:x:5:\n" WALL_USER ":x:%u:\nnogroup:x:65534:\n", ids->gid);
+    if (r == 0)
+        r = put_file(etc, "group", text, (size_t)n, e);
+    if (r == 0)
+        r = put_file(etc, "nsswitch.conf", nsswitch, sizeof(nsswitch) - 1, e);
+    if (r == 0)
+        r = put_file(etc, "resolv.conf", resolv, sizeof(resolv) - 1, e);
+    for (size_t i = 0; r == 0 && i < ETC_OWN_FILES; i++)
+        r = put_file(etc, etc_own_names[i], "", 0, e);
+    /* An empty folder, to cover parts of /proc with; there is nothing to put into a new home anyway. */
+    if (r == 0 && mkdirat(etc, "skel", 0755) < 0)
+        r = err_os(e, "make /etc/skel of boxes");
+    return r;
+}
+
+static int fill(const struct ids *ids, int host_etc, int etc, struct pale_err *e)
+{
+    int r = generate(ids, etc, e);
+    if (r == 0)
+        r = copy_entries(host_etc, etc, shown, sizeof(shown) / sizeof(shown[0]), 0, e);
+    if (r == 0 && mkdirat(etc, "ssl", 0755) < 0)
+        r = err_os(e, "make /etc/ssl of boxes");
+    own_fd from = openat(host_etc, "ssl", O_RDONLY | O_DIRECTORY | O_CLOEXEC), to = openat(etc, "ssl", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (r == 0 && from >= 0 && to >= 0)
+        r = copy_entries(from, to, shown_ssl, 2, 0, e);
+    return r;
+}
+
+/* Built under a name of this process's own, then renamed: a half-made one is never shown. */
+static int build(const char *runtime_dir, const char *final, const struct ids *ids, int host_etc, struct pale_err *e)
+{
+    char name[40], made[40];
+    own_fd dir = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    snprintf(name, sizeof(name), ".etc-%d", (int)getpid());
+    snprintf(made, sizeof(made), "%s", strrchr(final, '/') + 1);
+    if (dir < 0 || mkdirat(dir, name, 0755) < 0)
+        return err_os(e, "make %s/%s", runtime_dir, name);
+    own_fd etc = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    mode_t old = umask(022);
+    int r = etc < 0 ? err_os(e, "open %s/%s", runtime_dir, name) : fill(ids, host_etc, etc, e);
+    umask(old);
+    if (r == 0 && fchmod(etc, 0755) == 0 && renameat(dir, name, dir, made) == 0)
+        return 0;
+    bool lost_race = r == 0 && (errno == EEXIST || errno == ENOTEMPTY);
+    if (r == 0 && !lost_race)
+        r = err_os(e, "keep %s", final);
+    (void)!fd_remove_tree(dir, name, NULL);
+    return r;
+}
+
+/* Clears away parts that no keeper holds, and what a killed builder left. */
+static void sweep(int dir, const char *keep)
+{
+    int copy = fcntl(dir, F_DUPFD_CLOEXEC, 3);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    if (!d) {
+        own_close(&copy);
+        return;
+    }
+    for (const struct dirent *en; (en = readdir(d));) {
+        uint64_t pid = 0;
+        if (strncmp(en->d_name, ".etc-", 5) == 0) {
+            if (number_u64(en->d_name + 5, 1 << 30, &pid) && kill((pid_t)pid, 0) < 0 && errno == ESRCH)
+                (void)!fd_remove_tree(dir, en->d_name, NULL);
+            continue;
+        }
+        if (strncmp(en->d_name, "etc-", 4) != 0 || strcmp(en->d_name, keep) == 0)
+            continue;
+        own_fd old = openat(dir, en->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (old >= 0 && flock(old, LOCK_EX | LOCK_NB) == 0)
+            (void)!fd_remove_tree(dir, en->d_name, NULL);
+    }
+    closedir(d);
+}
+
+/* Opens and locks what is there; -1 if there is none, or if it was being cleared away. */
+static int hold(const char *path)
+{
+    own_fd fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0 || faccessat(fd, "passwd", F_OK, 0) < 0)
+        return -1;
+    return take_fd(&fd);
+}
+
+int etc_prepare(const char *runtime_dir, const struct ids *ids, char *ret, size_t cap, int *ret_lock, struct pale_err *e)
+{
+    char hex[SHA256_HEX];
+    own_fd host_etc = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (host_etc < 0)
+        return err_os(e, "open /etc");
+    digest(host_etc, ids, hex);
+    int n = snprintf(ret, cap, "%s/etc-%.16s", runtime_dir, hex);
+    if (n < 0 || (size_t)n >= cap)
+        return err_set(e, PALE_BAD_INPUT, "path too long: %s", runtime_dir);
+    for (int tries = 0; tries < 10; tries++) {
+        if ((*ret_lock = hold(ret)) >= 0)
+            return 0;
+        int r = build(runtime_dir, ret, ids, host_etc, e);
+        if (r < 0)
+            return r;
+        own_fd dir = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (dir >= 0)
+            sweep(dir, strrchr(ret, '/') + 1);
+    }
+    return err_set(e, PALE_BUSY, "%s is made and cleared away again and again", ret);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the native wall: one clone into new namespaces, one builder that becomes pale-init.
+ *
+ * How it works: the keeper clones a builder into a user namespace of its own (the outer one) together with mount, pid, net, ipc
+ * and uts namespaces that it therefore owns. The keeper maps its ids and puts it into the box's cgroup; only then the builder
+ * goes on. It opens everything it needs from the host, builds the root (tier/root.c), enters it, makes the inner user namespace
+ * for commands, locks itself up with Landlock and becomes pale-init by exec. Every step that fails is reported over a pipe that
+ * closes at exec; until then no code but ours has run. */
+#include "tier/wall.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "confine/caps.h"
+#include "confine/kernel.h"
+#include "confine/landlock.h"
+#include "confine/mounts.h"
+#include "confine/weaken.h"
+#include "tier/root.h"
+
+#define BUILD_TIMEOUT_MS 30000
+
+/* What the builder has in hand: its ends of the pipes and the sources the keeper opened for it. */
+struct builder {
+    const struct wall_plan *plan;
+    struct root_sources sources;
+    int go_fd, report_fd, wire_fd;
+};
+
+static int lo_up(struct pale_err *e)
+{
+    own_fd s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq r = {.ifr_name = "lo"};
+    r.ifr_flags = IFF_UP | IFF_RUNNING;
+    return s < 0 || ioctl(s, SIOCSIFFLAGS, &r) < 0 ? err_os(e, "bring up the box's loopback") : 0;
+}
+
+/* A network namespace takes as long to make as all the mounts together, so a child that shares our descriptors makes it
+ * meanwhile. It ends with the number of the namespace's descriptor, or with an errno above NET_FAILED. */
+#define NET_FAILED 128
+
+static pid_t start_network(void)
+{
+    /* Opened here: by the time the child is done our root may be another. */
+    own_fd proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    struct clone_args a = {.flags = CLONE_FILES, .exit_signal = SIGCHLD};
+    pid_t pid = proc < 0 ? -1 : k_clone3(&a);
+    if (pid != 0) {
+        (void)take_fd(&proc); /* the descriptors are shared: the child closes it for both */
+        return pid;
+    }
+    struct pale_err e = {0};
+    int fd = -1;
+    if (unshare(CLONE_NEWNET) == 0 && lo_up(&e) == 0)
+        fd = openat(proc, "self/ns/net", O_RDONLY | O_CLOEXEC);
+    close(proc);
+    _exit(fd >= 0 && fd < NET_FAILED ? fd : NET_FAILED + (errno & 127));
+}
+
+static int join_network(pid_t pid, struct pale_err *e)
+{
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return err_os(e, "wait for the box's network namespace");
+    if (!WIFEXITED(status) || WEXITSTATUS(status) >= NET_FAILED) {
+        errno = WIFEXITED(status) ? WEXITSTATUS(status) - NET_FAILED : EINTR;
+        return err_os(e, "make the box's network namespace");
+    }
+    own_fd ns = WEXITSTATUS(status);
+    return setns(ns, CLONE_NEWNET) < 0 ? err_os(e, "enter the box's network namespace") : 0;
+}
+
+/* Needs: sys/user of the box's own procfs, opened before it was made read-only. Gives up: making namespaces, which counts the
+ * detached mounts of the steps before. The limits bind all that descends from this user namespace. */
+static int limit_namespace(int user_fd, struct pale_err *e)
+{
+    static const struct {
+        const char *file, *value;
+    } rows[] = {
+        {"max_user_namespaces", "1"}, /* the inner one */
+        {"max_mnt_namespaces", "0"},      {"max_pid_namespaces", "0"},    {"max_net_namespaces", "0"},  {"max_ipc_namespaces", "0"},
+        {"max_uts_namespaces", "0"},      {"max_cgroup_namespaces", "0"}, {"max_time_namespaces", "0"}, {"max_fanotify_groups", "0"},
+        {"max_inotify_instances", "64"}, /* the user's own editors need some of the 128 there usually are */
+        {"max_inotify_watches", "65536"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        own_fd fd = openat(user_fd, rows[i].file, O_WRONLY | O_CLOEXEC);
+        if (fd < 0 && errno == ENOENT)
+            continue; /* a kernel without that kind has nothing to limit */
+        if (fd < 0 || write(fd, rows[i].value, strlen(rows[i].value)) < 0)
+            return err_os(e, "set user.%s", rows[i].file);
+    }
+    return 0;
+}
+
+static int hold(void *arg)
+{
+    (void)arg;
+    for (;;)
+        pause();
+    return 0;
+}
+
+/* The user namespace of all commands: made by a child that shares our memory (it only waits), and is
+ * gone again once we hold the namespace's descriptor. */
+static int inner_userns(const struct wall_plan *plan, int proc_fd, struct pale_err *e)
+{
+    struct rlimit old, lim;
+    if (getrlimit(RLIMIT_NPROC, &old) < 0)
+        return err_os(e, "read the process limit");
+    uint64_t most = plan->policy->limits[LIMIT_PROCESSES].value;
+    lim = old;
+    /* Commands have the limit as their own; this one, which a namespace is born with, binds all its ids together and counts our
+     * runners too, one for each command, and init and the spare pair. */
+    uint64_t all = 2 * most + 4;
+    if (most && !is_weak(plan->weaken, WEAKEN_LIMITS) && (old.rlim_cur == RLIM_INFINITY || all < old.rlim_cur))
+        lim.rlim_cur = all;
+    if (setrlimit(RLIMIT_NPROC, &lim) < 0)
+        return err_os(e, "set the process limit");
+    static _Alignas(16) char stack[16384];
+    pid_t pid = clone(hold, stack + sizeof(stack), CLONE_VM | CLONE_NEWUSER | SIGCHLD, NULL);
+    int r = pid < 0 ? err_os(e, "make the inner user namespace") : 0;
+    if (setrlimit(RLIMIT_NPROC, &old) < 0 && r == 0)
+        r = err_os(e, "restore the process limit");
+    if (pid < 0)
+        return r;
+    if (r == 0)
+        r = ids_write_inner(&plan->ids, proc_fd, pid, e);
+    if (r == 0) {
+        char path[64];
+        snprintf(path, sizeof(path), "%d/ns/user", (int)pid);
+        r = openat(proc_fd, path, O_RDONLY | O_CLOEXEC);
+        if (r < 0)
+            r = err_os(e, "open the inner user namespace");
+    }
+    kill(pid, SIGKILL);
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    return r;
+}
+
+/* Needs: the box's root. Gives up: writing outside the box's writable folders, mounting, signals and abstract sockets beyond
+ * the box. */
+static int lock_files(const struct builder *b, struct pale_err *e)
+{
+    const char *paths[ROOT_WRITABLE_MAX];
+    size_t n = root_writable(b->plan, paths);
+    return landlock_restrict_writes(paths, n, true, e);
+}
+
+/* Needs: everything above. Gives up: every capability at exec, and every descriptor but the wire (3) and the inner user
+ * namespace (4). */
+static int become_init(struct builder *b, int userns_fd, struct pale_err *e)
+{
+    int init = b->sources.init_fd;
+    own_fd null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0)
+        return err_os(e, "open /dev/null in the box");
+    /* Out of the way of the numbers we are about to use. */
+    int high[5] = {null, b->wire_fd, userns_fd, init, b->report_fd};
+    for (int i = 0; i < 5; i++)
+        if ((high[i] = fcntl(high[i], F_DUPFD_CLOEXEC, 32)) < 0)
+            return err_os(e, "move a descriptor");
+    for (int i = 0; i < 3; i++)
+        if (dup2(high[0], i) < 0)
+            return err_os(e, "give pale-init its descriptors");
+    if (dup2(high[1], 3) < 0 || dup2(high[2], 4) < 0)
+        return err_os(e, "give pale-init its descriptors");
+    k_close_range(5, 31, 0);
+    b->report_fd = high[4];
+    /* Here, because a user who is not the box's root has no capability left after exec to drop anything with. */
+    int r = is_weak(b->plan->weaken, WEAKEN_CAPS) ? 0 : caps_drop_bounding(e);
+    if (r < 0)
+        return r;
+#ifdef PALE_WEAKEN
+    if (is_weak(b->plan->weaken, WEAKEN_CAPS))
+        caps_keep();
+#endif
+    char *argv[] = {(char *)"pale-init", NULL};
+    k_execveat(high[3], argv, weaken_envp());
+    return err_os(e, "start %s", b->plan->init_path);
+}
+
+static int build(struct builder *b, struct pale_err *e)
+{
+    const struct wall_plan *plan = b->plan;
+    char go;
+    int r;
+    pid_t network = is_weak(plan->weaken, WEAKEN_NETNS) ? 0 : start_network();
+    if (network < 0)
+        return err_os(e, "start making the box's network namespace");
+    if (fd_read_full(b->go_fd, &go, 1) != 1)
+        return err_set(e, PALE_GONE, "the keeper went away while the wall was built");
+    if (setsid() < 0)
+        return err_os(e, "leave the host's session");
+    /* With a range, the builder is the box's root, which commands are not. */
+    if (plan->ids.kind == IDS_RANGE && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
+        return err_os(e, "become the box's supervisor");
+    /* Changing ids hides a process's /proc entries even from itself in a new namespace; nothing foreign runs here yet. */
+    if (prctl(PR_SET_DUMPABLE, 1) < 0)
+        return err_os(e, "prctl");
+    /* After the change of ids, which would clear it. A keeper that died before has closed the pipe we read last. */
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return err_os(e, "tie the box's life to its keeper's");
+    umask(022);
+    if ((r = mounts_make_private(e)) < 0 || (r = root_open_sources(plan, &b->sources, e)) < 0)
+        return r;
+    own_fd proc = -1;
+    if ((r = root_build(plan, &b->sources, &proc, e)) < 0)
+        return r;
+    if (sethostname(plan->hostname, strlen(plan->hostname)) < 0)
+        return err_os(e, "set the box's host name");
+    if (network > 0 && (r = join_network(network, e)) < 0)
+        return r;
+    own_fd userns = inner_userns(plan, proc, e);
+    if (userns < 0)
+        return userns;
+    own_fd user = openat(proc, "sys/user", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (user < 0)
+        return err_os(e, "open the limits of the user namespace");
+    if ((r = root_finish(plan, proc, e)) < 0)
+        return r;
+    if (!is_weak(plan->weaken, WEAKEN_USER_MAX) && (r = limit_namespace(user, e)) < 0)
+        return r;
+    if (!is_weak(plan->weaken, WEAKEN_LANDLOCK) && (r = lock_files(b, e)) < 0)
+        return r;
+    return become_init(b, userns, e);
+}
+
+static void __attribute__((noreturn)) builder_main(struct builder *b)
+{
+    struct pale_err e = {0};
+    build(b, &e);
+    fd_write_full(b->report_fd, &e, sizeof(e));
+    _exit(125);
+}
+
+static uint64_t namespaces(uint64_t weaken)
+{
+    static const struct {
+        enum weaken off;
+        uint64_t flag;
+    } optional[] = {{WEAKEN_IPCNS, CLONE_NEWIPC}, {WEAKEN_PIDNS, CLONE_NEWPID}};
+    uint64_t flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWCGROUP;
+    for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
+        if (!is_weak(weaken, optional[i].off))
+            flags |= optional[i].flag;
+    return flags;
+}
+
+int wall_await(struct wall *w, struct pale_err *e)
+{
+    struct pollfd p = {.fd = w->report_fd, .events = POLLIN};
+    struct pale_err report = {0};
+    int n;
+    if (w->report_fd < 0)
+        return err_set(e, PALE_GONE, "the box was ended before it was ready");
+    while ((n = poll(&p, 1, BUILD_TIMEOUT_MS)) < 0 && errno == EINTR)
+        ;
+    if (n == 0)
+        return err_set(e, PALE_TIMEOUT, "the wall was not built within %d s; is a host folder on a dead file server?",
+                       BUILD_TIMEOUT_MS / 1000);
+    ssize_t got = fd_read_full(w->report_fd, &report, sizeof(report));
+    own_close(&w->report_fd);
+    if (got == 0)
+        return 0; /* closed by exec: pale-init runs */
+    if (got != (ssize_t)sizeof(report) || report.code <= PALE_OK || report.code >= PALE_CODE_COUNT)
+        return err_set(e, PALE_INTERNAL, "the builder of the wall died");
+    report.text[sizeof(report.text) - 1] = 0;
+    if (e)
+        *e = report;
+    return -(int)report.code;
+}
+
+/* What only the keeper can do for the new process: its ids and its cgroup. */
+static int admit(const struct wall_plan *plan, pid_t pid, struct pale_err *e)
+{
+    int r = ids_write_maps(&plan->ids, pid, e);
+    if (r == 0 && plan->admit)
+        r = plan->admit(plan->admit_arg, pid, e);
+    return r;
+}
+
+int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err *e)
+{
+    struct builder b = {.plan = plan, .go_fd = -1, .report_fd = -1, .wire_fd = -1};
+    int go[2], report[2], wire[2], pidfd = -1;
+    root_sources_init(&b.sources);
+    int r = plan->ids.idmap_mounts ? root_open_private_sources(plan, &b.sources, e) : 0;
+    if (r < 0) {
+        root_sources_done(&b.sources);
+        return r;
+    }
+    if (pipe2(go, O_CLOEXEC) < 0 || pipe2(report, O_CLOEXEC) < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, wire) < 0) {
+        r = err_os(e, "make the pipes to a new box");
+        root_sources_done(&b.sources);
+        return r;
+    }
+    struct clone_args a = {.flags = namespaces(plan->weaken) | CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&pidfd, .exit_signal = SIGCHLD};
+    pid_t pid = k_clone3(&a);
+    if (pid == 0) {
+        close(go[1]);
+        close(report[0]);
+        close(wire[0]);
+        b.go_fd = go[0];
+        b.report_fd = report[1];
+        b.wire_fd = wire[1];
+        builder_main(&b);
+    }
+    int clone_errno = errno;
+    close(go[0]);
+    close(report[1]);
+    close(wire[1]);
+    root_sources_done(&b.sources);
+    if (pid < 0) {
+        errno = clone_errno;
+        r = err_os(e, "make the box's namespaces (are unprivileged user namespaces allowed here? `pale doctor` says)");
+    } else {
+        r = admit(plan, pid, e);
+        if (r == 0 && write(go[1], "", 1) != 1)
+            r = err_os(e, "release the builder");
+    }
+    close(go[1]);
+    *ret = (struct wall){.pid = pid, .pidfd = pidfd, .wire_fd = wire[0], .report_fd = report[0]};
+    if (r < 0)
+        wall_destroy(ret);
+    return r;
+}
+
+void wall_destroy(struct wall *w)
+{
+    /* Without its wire init ends by itself, should the signal ever not reach it. */
+    own_close(&w->wire_fd);
+    if (w->pid > 0) {
+        kill(w->pid, SIGKILL);
+        while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    own_close(&w->pidfd);
+    own_close(&w->report_fd);
+    w->pid = -1;
+}

@@ -1,0 +1,561 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the root of a box.
+ *
+ * How it works: every host folder is opened and cloned (detached, restricted) while the host is still in view. The root is a
+ * small tmpfs, filled through its descriptor, attached over a host folder of this namespace alone, completed, and entered with
+ * pivot_root; the host's tree is let go in the same step. A second tmpfs (or the box's folder on disk) holds all that the box
+ * may write. Targets are created only in our own tmpfs, never inside a host folder. */
+#include "tier/root.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "confine/kernel.h"
+#include "confine/mounts.h"
+#include "confine/weaken.h"
+#include "tier/etc.h"
+
+/* The base folders of the host, shown read-only. On a merged /usr most of them are symlinks, which we copy as such. */
+static const char *const base_dirs[] = {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"};
+#define BASE_DIRS (sizeof(base_dirs) / sizeof(base_dirs[0]))
+
+static const char *const dev_nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
+
+/* The box's writable places in memory: name in the scratch, where it appears, mode, and whether the box's user owns it. */
+static const struct scratch_dir {
+    const char *name, *target;
+    mode_t mode;
+    bool own;
+    bool on_disk; /* has a twin in the box's folder on disk */
+} scratch_dirs[] = {
+    {"home", "home/agent", 0700, true, true}, {"tmp", "tmp", 01777, false, true},      {"vartmp", "var/tmp", 01777, false, false},
+    {"run", "run", 0755, true, false},        {"shm", "dev/shm", 01777, false, false},
+};
+
+/* What a box has no business reading in /proc. Missing ones are skipped: not every kernel has every file. Folders first. */
+static const char *const masked_dirs[] = {"acpi", "asound", "bus", "driver", "fs", "irq", "scsi"};
+static const char *const masked_files[] = {
+    "config.gz", "diskstats", "interrupts",    "iomem",      "ioports",     "kallsyms",    "kcore",       "key-users",
+    "keys",      "kmsg",      "latency_stats", "modules",    "mtrr",        "partitions",  "sched_debug", "schedstat",
+    "slabinfo",  "softirqs",  "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo", "vmcore",
+};
+
+void root_sources_init(struct root_sources *s)
+{
+    *s = (struct root_sources){.init_fd = -1, .etc_fd = -1, .home_fd = -1, .tmp_fd = -1};
+}
+
+void root_sources_done(struct root_sources *s)
+{
+    own_close(&s->init_fd);
+    own_close(&s->etc_fd);
+    own_close(&s->home_fd);
+    own_close(&s->tmp_fd);
+    for (size_t i = 0; i < s->count; i++)
+        own_close(&s->mounts[i].fd);
+    s->count = 0;
+}
+
+/* Opens a host path that the operator named. It was made canonical when the policy was; if a symlink stands in it now,
+ * somebody has put it there since. */
+static int open_host(const char *path, struct pale_err *e)
+{
+    own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = root < 0 ? -1 : fd_open_beneath(root, path[1] ? path + 1 : ".", O_PATH, 0);
+    if (fd < 0 && errno == ELOOP)
+        return err_set(e, PALE_DENIED, "%s: a symlink now stands in this path; make the box again if that is meant", path);
+    return fd < 0 ? err_os(e, "open %s", path) : fd;
+}
+
+static int clone_host(const struct wall_plan *plan, const char *path, bool writable, int idmap_fd, bool *ret_dir, struct pale_err *e)
+{
+    own_fd at = open_host(path, e);
+    if (at < 0)
+        return at;
+    struct stat st;
+    if (fstat(at, &st) < 0)
+        return err_os(e, "look at %s", path);
+    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+        return err_set(e, PALE_BAD_INPUT, "%s: only folders and plain files can be shown to a box", path);
+    bool ro = !writable && !is_weak(plan->weaken, WEAKEN_READONLY);
+    own_fd tree = mounts_clone_fd(at, (ro ? MOUNTS_RO : 0) | MOUNTS_RECURSIVE, e);
+    if (tree < 0)
+        return err_prefix(e, "%s", path);
+    if (idmap_fd >= 0) {
+        int r = mounts_idmap(tree, idmap_fd, e);
+        if (r < 0)
+            return err_prefix(e, "%s", path);
+    }
+    if (ret_dir)
+        *ret_dir = S_ISDIR(st.st_mode);
+    return take_fd(&tree);
+}
+
+static int add_mount(const struct wall_plan *plan, struct root_sources *s, int idmap_fd, const char *host, const char *target,
+                     bool writable, struct pale_err *e)
+{
+    if (s->count == ROOT_USER_MOUNTS_MAX)
+        return err_set(e, PALE_LIMIT, "more than %d paths and volumes", ROOT_USER_MOUNTS_MAX);
+    struct root_mount m = {.target = target, .writable = writable};
+    m.fd = clone_host(plan, host, writable, idmap_fd, &m.is_dir, e);
+    if (m.fd < 0)
+        return m.fd;
+    s->mounts[s->count++] = m;
+    return 0;
+}
+
+static int add_policy_mounts(const struct wall_plan *plan, struct root_sources *s, int idmap_fd, struct pale_err *e)
+{
+    const struct policy *p = plan->policy;
+    int r = 0;
+    if (p->project != PROJECT_NONE && p->project_path)
+        r = add_mount(plan, s, idmap_fd, p->project_path, p->project_path, p->project == PROJECT_LIVE, e);
+    for (size_t i = 0; r == 0 && i < p->read.count; i++)
+        r = add_mount(plan, s, idmap_fd, p->read.item[i], p->read.item[i], false, e);
+    for (size_t i = 0; r == 0 && i < p->write.count; i++)
+        r = add_mount(plan, s, idmap_fd, p->write.item[i], p->write.item[i], true, e);
+    for (size_t i = 0; r == 0 && i < p->volume_count; i++)
+        r = add_mount(plan, s, idmap_fd, p->volumes[i].host, p->volumes[i].target, p->volumes[i].writable, e);
+    return r;
+}
+
+static int by_depth(const void *a, const void *b)
+{
+    const struct root_mount *x = a, *y = b;
+    size_t lx = strlen(x->target), ly = strlen(y->target);
+    return lx < ly ? -1 : lx > ly;
+}
+
+int root_open_private_sources(const struct wall_plan *plan, struct root_sources *s, struct pale_err *e)
+{
+    const struct policy *p = plan->policy;
+    if (s->private_done)
+        return 0;
+    bool any = plan->data_dir || p->project != PROJECT_NONE || p->read.count || p->write.count || p->volume_count;
+    own_fd idmap = plan->ids.idmap_mounts && any ? ids_mount_userns(&plan->ids, e) : -1;
+    if (plan->ids.idmap_mounts && any && idmap < 0)
+        return idmap;
+    own_fd init = open(plan->init_path, O_PATH | O_CLOEXEC);
+    if (init < 0)
+        return err_os(e, "open %s", plan->init_path);
+    if ((s->init_fd = mounts_clone_fd(init, MOUNTS_RO, e)) < 0)
+        return s->init_fd;
+    if ((s->etc_fd = mounts_copy(AT_FDCWD, plan->etc_dir, e)) < 0)
+        return s->etc_fd;
+    if (plan->data_dir && plan->policy->scratch == SCRATCH_DISK) {
+        char path[PATH_BYTES_MAX];
+        if (!path_join(path, sizeof(path), plan->data_dir, "home"))
+            return err_set(e, PALE_BAD_INPUT, "path too long: %s", plan->data_dir);
+        if ((s->home_fd = clone_host(plan, path, true, idmap, NULL, e)) < 0)
+            return s->home_fd;
+        path_join(path, sizeof(path), plan->data_dir, "tmp");
+        if ((s->tmp_fd = clone_host(plan, path, true, idmap, NULL, e)) < 0)
+            return s->tmp_fd;
+    }
+    int r = add_policy_mounts(plan, s, idmap, e);
+    qsort(s->mounts, s->count, sizeof(s->mounts[0]), by_depth);
+    s->private_done = r == 0;
+    return r;
+}
+
+int root_open_sources(const struct wall_plan *plan, struct root_sources *s, struct pale_err *e)
+{
+    return root_open_private_sources(plan, s, e);
+}
+
+/* mkdir -p below root, step by step, never through a symlink: a place below /tmp may hold what the box left there last time.
+ * Returns the last folder's descriptor. */
+static int make_dirs(int root, const char *rel, size_t len, struct pale_err *e)
+{
+    own_fd at = fcntl(root, F_DUPFD_CLOEXEC, 3);
+    for (size_t i = 0; i < len;) {
+        char name[256];
+        size_t n = strcspn(rel + i, "/");
+        if (n > len - i)
+            n = len - i;
+        if (n >= sizeof(name))
+            return err_set(e, PALE_BAD_INPUT, "/%s: a name in it is too long", rel);
+        memcpy(name, rel + i, n);
+        name[n] = 0;
+        if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
+            return err_os(e, "make %s of /%s in the box", name, rel);
+        int next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (next < 0)
+            return err_os(e, "enter %s of /%s in the box", name, rel);
+        close(at);
+        at = next;
+        i += n + 1;
+    }
+    return take_fd(&at);
+}
+
+static int make_file(int root, const char *rel, struct pale_err *e)
+{
+    return mknodat(root, rel, S_IFREG | 0444, 0) < 0 ? err_os(e, "make /%s in the box's root", rel) : 0;
+}
+
+/* Does another mount of the list hold this target? Then the place must exist there; we create nothing in host folders. */
+static bool is_inside_another(const struct root_sources *s, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (path_is_within(s->mounts[i].target, s->mounts[k].target))
+            return true;
+    return false;
+}
+
+static bool is_in_scratch(const char *target)
+{
+    for (size_t i = 0; i < sizeof(scratch_dirs) / sizeof(scratch_dirs[0]); i++)
+        if (path_is_within(target + 1, scratch_dirs[i].target))
+            return true;
+    return false;
+}
+
+/* The places that lie in the scratch (a project below /tmp), or all others: those go into the root before it is sealed. */
+static int make_mount_points(int root, const struct root_sources *s, bool in_scratch, struct pale_err *e)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        const char *rel = s->mounts[i].target + 1;
+        if (is_inside_another(s, i) || is_in_scratch(s->mounts[i].target) != in_scratch)
+            continue;
+        const char *slash = strrchr(rel, '/');
+        bool is_dir = s->mounts[i].is_dir;
+        own_fd dir = make_dirs(root, rel, is_dir ? strlen(rel) : slash ? (size_t)(slash - rel) : 0, e);
+        if (dir < 0)
+            return dir;
+        if (!is_dir && mknodat(dir, slash ? slash + 1 : rel, S_IFREG | 0444, 0) < 0 && errno != EEXIST)
+            return err_os(e, "make /%s in the box", rel);
+    }
+    return 0;
+}
+
+/* Made as the box's user, whose scratch it is: on disk it may be a mount that knows no other id. */
+static int make_scratch_points(const struct wall_plan *plan, int root, const struct root_sources *s, struct pale_err *e)
+{
+    setfsgid(plan->ids.gid);
+    setfsuid(plan->ids.uid);
+    int r = make_mount_points(root, s, true, e);
+    setfsuid(geteuid());
+    setfsgid(getegid());
+    /* A change of ids hides our /proc entries, which the inner namespace's maps are written through. */
+    if (prctl(PR_SET_DUMPABLE, 1) < 0 && r == 0)
+        r = err_os(e, "prctl");
+    return r;
+}
+
+/* The fixed skeleton: folders, the links of /dev and of a merged /usr, empty files to mount nodes on. */
+static int make_skeleton(int root, struct pale_err *e)
+{
+    static const char *const dirs[] = {"etc", "root", "proc", "dev",     "dev/pts", "dev/shm",
+                                       "tmp", "run",  "var",  "var/tmp", "home",    "home/agent"};
+    static const char *const links[][2] = {{"/proc/self/fd", "dev/fd"},       {"/proc/self/fd/0", "dev/stdin"},
+                                           {"/proc/self/fd/1", "dev/stdout"}, {"/proc/self/fd/2", "dev/stderr"},
+                                           {"pts/ptmx", "dev/ptmx"},          {"/run", "var/run"}};
+    for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+        if (mkdirat(root, dirs[i], 0755) < 0)
+            return err_os(e, "make /%s in the box's root", dirs[i]);
+    for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+        if (symlinkat(links[i][0], root, links[i][1]) < 0)
+            return err_os(e, "link /%s in the box's root", links[i][1]);
+    for (size_t i = 0; i < sizeof(dev_nodes) / sizeof(dev_nodes[0]); i++) {
+        char rel[32];
+        snprintf(rel, sizeof(rel), "dev/%s", dev_nodes[i]);
+        int r = make_file(root, rel, e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* /usr and its like: copies of the host's symlinks, or detached copies of its folders in fds. */
+static int open_base(int root, int fds[BASE_DIRS], struct pale_err *e)
+{
+    for (size_t i = 0; i < BASE_DIRS; i++) {
+        char host[16], to[256];
+        snprintf(host, sizeof(host), "/%s", base_dirs[i]);
+        ssize_t n = readlink(host, to, sizeof(to) - 1);
+        if (n > 0) {
+            to[n] = 0;
+            if (symlinkat(to, root, base_dirs[i]) < 0)
+                return err_os(e, "link %s in the box's root", host);
+        } else if (errno == EINVAL) {
+            if (mkdirat(root, base_dirs[i], 0755) < 0)
+                return err_os(e, "make %s in the box's root", host);
+            if ((fds[i] = mounts_copy(AT_FDCWD, host, e)) < 0)
+                return fds[i];
+        }
+    }
+    return 0;
+}
+
+/* The box's own files of /etc, written below proc (which /proc will hide) and laid over the shared ones. */
+static int make_etc(const struct wall_plan *plan, int root, int shared, struct pale_err *e)
+{
+    int r = mounts_place(shared, root, "etc", e);
+    for (size_t i = 0; r == 0 && i < ETC_OWN_FILES; i++) {
+        char text[512], source[64], target[64];
+        snprintf(source, sizeof(source), "proc/%s", etc_own_names[i]);
+        snprintf(target, sizeof(target), "etc/%s", etc_own_names[i]);
+        etc_own_text(plan, i, text, sizeof(text));
+        own_fd fd = openat(root, source, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+        if (fd < 0 || !fd_write_full(fd, text, strlen(text)))
+            return err_os(e, "write /%s of the box", target);
+        own_fd tree = mounts_copy(root, source, e);
+        r = tree < 0 ? tree : mounts_place(tree, root, target, e);
+    }
+    return r;
+}
+
+static int make_dev(const struct wall_plan *plan, int root, struct pale_err *e)
+{
+    for (size_t i = 0; i < sizeof(dev_nodes) / sizeof(dev_nodes[0]); i++) {
+        char host[32];
+        snprintf(host, sizeof(host), "/dev/%s", dev_nodes[i]);
+        own_fd node = mounts_clone(AT_FDCWD, host, MOUNTS_DEV | MOUNTS_NOEXEC, false, e);
+        int r = node < 0 ? node : mounts_place(node, root, host + 1, e);
+        if (r < 0)
+            return r;
+    }
+    own_fd pts = mounts_devpts(plan->ids.uid, plan->ids.gid, e);
+    return pts < 0 ? pts : mounts_place(pts, root, "dev/pts", e);
+}
+
+/* Attaches one writable place: its folder on disk if the box has one, else a folder of the memory scratch. */
+static int attach_scratch(const struct wall_plan *plan, int root, int scratch, const struct scratch_dir *d, int disk_fd, struct pale_err *e)
+{
+    if (d->on_disk && disk_fd >= 0)
+        return mounts_place(disk_fd, root, d->target, e);
+    /* Not the box's business whose root this is: mode first, then owner. */
+    if (mkdirat(scratch, d->name, 0700) < 0 || fchmodat(scratch, d->name, d->mode, 0) < 0)
+        return err_os(e, "make /%s", d->target);
+    if (d->own && plan->ids.kind == IDS_RANGE && fchownat(scratch, d->name, plan->ids.uid, plan->ids.gid, 0) < 0)
+        return err_os(e, "give /%s to the box's user", d->target);
+    own_fd tree = mounts_copy(scratch, d->name, e);
+    return tree < 0 ? tree : mounts_place(tree, root, d->target, e);
+}
+
+static int make_scratch(const struct wall_plan *plan, int root, const struct root_sources *s, struct pale_err *e)
+{
+    own_fd scratch = mounts_tmpfs(plan->scratch_bytes, 0, 0755, e);
+    if (scratch < 0)
+        return scratch;
+    /* Folders of a mount can be cloned only once it is attached; its own place is hidden again by /proc below. */
+    int r = mounts_place(scratch, root, "proc", e);
+    for (size_t i = 0; r == 0 && i < sizeof(scratch_dirs) / sizeof(scratch_dirs[0]); i++)
+        r = attach_scratch(plan, root, scratch, &scratch_dirs[i], i == 0 ? s->home_fd : i == 1 ? s->tmp_fd : -1, e);
+    return r;
+}
+
+/* A name below the project, as a path below the root. */
+static int project_path(const char *project, const char *name, size_t len, char ret[PATH_BYTES_MAX], struct pale_err *e)
+{
+    int n = snprintf(ret, PATH_BYTES_MAX, "%s/%.*s", project + 1, (int)len, name);
+    return n < 0 || n >= PATH_BYTES_MAX ? err_set(e, PALE_BAD_INPUT, "guarded name too long: %s", name) : 0;
+}
+
+/* Lays a copy of what stands at path over it, with the given flags. What is not there needs no guard yet. */
+static int lay_over(int root, const char *path, unsigned flags, struct pale_err *e)
+{
+    own_fd at = fd_open_beneath(root, path, O_PATH, 0);
+    if (at < 0 && errno == ELOOP)
+        return err_set(e, PALE_DENIED, "/%s is or lies behind a symlink, which cannot be guarded; replace it, or mount the project ro",
+                       path);
+    if (at < 0)
+        return errno == ENOENT || errno == ENOTDIR ? 0 : err_os(e, "guard %s", path);
+    own_fd tree = mounts_clone_fd(at, flags | MOUNTS_RECURSIVE, e);
+    return tree < 0 ? tree : mounts_attach(tree, root, path, e);
+}
+
+/* Was this ancestor of a guarded name pinned for an earlier name? */
+static bool is_pinned(const struct policy_strings *guard, size_t before, const char *name, size_t len)
+{
+    for (size_t i = 0; i < before; i++)
+        if (strncmp(guard->item[i], name, len) == 0 && guard->item[i][len] == '/')
+            return true;
+    return false;
+}
+
+/* Existing names that the host would run or obey become read-only inside a live project. Every folder above one becomes a mount
+ * of its own first, so that it cannot be renamed away. */
+static int guard_project(const struct policy *p, int root, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < p->guard.count; i++) {
+        const char *name = p->guard.item[i];
+        for (const char *slash = strchr(name, '/'); r == 0 && slash; slash = strchr(slash + 1, '/')) {
+            size_t len = (size_t)(slash - name);
+            if (!is_pinned(&p->guard, i, name, len) && (r = project_path(p->project_path, name, len, path, e)) == 0)
+                r = lay_over(root, path, 0, e);
+        }
+    }
+    for (size_t i = 0; r == 0 && i < p->guard.count; i++)
+        if ((r = project_path(p->project_path, p->guard.item[i], strlen(p->guard.item[i]), path, e)) == 0)
+            r = lay_over(root, path, MOUNTS_RO, e);
+    return r;
+}
+
+/* The project's .pale holds other boxes' homes: no box sees any of it. In a worktree .git is a file that leads to the real one. */
+static int cover_project(const struct policy *p, int root, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    struct stat st;
+    int r = project_path(p->project_path, ".pale", 5, path, e);
+    if (r < 0)
+        return r;
+    own_fd pale = fd_open_beneath(root, path, O_PATH | O_DIRECTORY, 0);
+    if (pale >= 0) {
+        own_fd empty = mounts_copy(root, "etc/skel", e);
+        if (empty < 0 || (r = mounts_attach(empty, root, path, e)) < 0)
+            return empty < 0 ? empty : r;
+    }
+    if (p->project != PROJECT_LIVE || (r = project_path(p->project_path, ".git", 4, path, e)) < 0)
+        return r;
+    own_fd git = fd_open_beneath(root, path, O_PATH, 0);
+    return git >= 0 && fstat(git, &st) == 0 && !S_ISDIR(st.st_mode) ? lay_over(root, path, MOUNTS_RO, e) : 0;
+}
+
+static int attach_user_mounts(const struct wall_plan *plan, int root, struct root_sources *s, struct pale_err *e)
+{
+    const struct policy *p = plan->policy;
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < s->count; i++) {
+        r = mounts_attach(s->mounts[i].fd, root, s->mounts[i].target + 1, e);
+        if (r < 0 && is_inside_another(s, i))
+            err_prefix(e, "%s lies inside another mounted folder and must exist there", s->mounts[i].target);
+    }
+    if (r == 0 && p->project != PROJECT_NONE && p->project_path)
+        r = cover_project(p, root, e);
+    if (r == 0 && p->project == PROJECT_LIVE && p->project_path)
+        r = guard_project(p, root, e);
+    return r;
+}
+
+/* Any host folder will do to hang the root on; the namespace is ours and the host does not see it. */
+static int hang_root(int root, struct pale_err *e)
+{
+    static const char *const places[] = {"tmp", "run", "mnt", "usr"};
+    own_fd host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int r = -PALE_OS;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if ((r = mounts_attach(root, host, places[i], e)) == 0)
+            return 0;
+    return r;
+}
+
+static int attach_base(int root, int fds[BASE_DIRS], struct pale_err *e)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < BASE_DIRS; i++)
+        if (fds[i] >= 0)
+            r = mounts_place(fds[i], root, base_dirs[i], e);
+    return r;
+}
+
+/* Builds in the order that the comment at the top tells. The host's folders and the root itself are sealed in one step, before
+ * anything writable is attached. */
+static int build_in(const struct wall_plan *plan, struct root_sources *s, int root, int fds[BASE_DIRS], struct pale_err *e)
+{
+    int r;
+    if ((r = make_skeleton(root, e)) < 0 || (r = open_base(root, fds, e)) < 0 || (r = make_mount_points(root, s, false, e)) < 0)
+        return r;
+    if ((r = hang_root(root, e)) < 0 || (r = attach_base(root, fds, e)) < 0 || (r = make_etc(plan, root, s->etc_fd, e)) < 0)
+        return r;
+    if ((r = mounts_restrict(root, MOUNTS_RECURSIVE | (is_weak(plan->weaken, WEAKEN_READONLY) ? 0 : MOUNTS_RO), e)) < 0)
+        return r;
+    if ((r = make_dev(plan, root, e)) < 0 || (r = make_scratch(plan, root, s, e)) < 0)
+        return r;
+    if (s->count > 0 && (r = make_scratch_points(plan, root, s, e)) < 0)
+        return r;
+    return attach_user_mounts(plan, root, s, e);
+}
+
+int root_build(const struct wall_plan *plan, struct root_sources *s, int *ret_proc, struct pale_err *e)
+{
+    int fds[BASE_DIRS];
+    for (size_t i = 0; i < BASE_DIRS; i++)
+        fds[i] = -1;
+    own_fd root = mounts_tmpfs(8 << 20, 4096, 0755, e);
+    if (root < 0)
+        return root;
+    int r = build_in(plan, s, root, fds, e);
+    for (size_t i = 0; i < BASE_DIRS; i++)
+        own_close(&fds[i]);
+    if (r < 0)
+        return r;
+    own_fd proc = mounts_proc(e);
+    if (proc < 0)
+        return proc;
+    if (!is_weak(plan->weaken, WEAKEN_ROOT) && (r = mounts_enter_root(root, e)) < 0)
+        return r;
+    *ret_proc = take_fd(&proc);
+    return 0;
+}
+
+/* Covers each name that others than its owner may use with a copy of cover; the owner is the host's root, which nobody in a box
+ * ever is. */
+static int mask(int proc, const char *cover, const char *const *names, size_t count, struct pale_err *e)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct stat st;
+        if (fstatat(proc, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || !(st.st_mode & (S_IROTH | S_IWOTH | S_IXOTH)))
+            continue;
+        own_fd tree = mounts_copy(AT_FDCWD, cover, e);
+        int r = tree < 0 ? tree : mounts_place(tree, proc, names[i], e);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int mask_proc(int proc, struct pale_err *e)
+{
+    own_fd sys = mounts_clone(proc, "sys", MOUNTS_RO | MOUNTS_NOEXEC, false, e);
+    if (sys < 0)
+        return sys;
+    int r = mounts_place(sys, proc, "sys", e);
+    if (r == 0)
+        r = mask(proc, "/etc/skel", masked_dirs, sizeof(masked_dirs) / sizeof(masked_dirs[0]), e);
+    if (r < 0)
+        return r;
+    /* The first cover is a node that cannot be opened (no devices on that mount); the others are copies of it. */
+    own_fd null = mounts_clone(AT_FDCWD, "/dev/null", MOUNTS_RO | MOUNTS_NOEXEC, false, e);
+    if (null < 0)
+        return null;
+    if ((r = mounts_place(null, proc, "cmdline", e)) < 0)
+        return r;
+    return mask(proc, "/proc/cmdline", masked_files, sizeof(masked_files) / sizeof(masked_files[0]), e);
+}
+
+int root_finish(const struct wall_plan *plan, int proc_fd, struct pale_err *e)
+{
+    int r = mounts_place(proc_fd, AT_FDCWD, "/proc", e);
+    return r == 0 && !is_weak(plan->weaken, WEAKEN_PROC_MASK) ? mask_proc(proc_fd, e) : r;
+}
+
+size_t root_writable(const struct wall_plan *plan, const char *ret[ROOT_WRITABLE_MAX])
+{
+    static const char *const fixed[] = {"/home/agent", "/tmp", "/var/tmp", "/run", "/dev", "/proc"};
+    const struct policy *p = plan->policy;
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+        ret[n++] = fixed[i];
+    if (p->project == PROJECT_LIVE && p->project_path)
+        ret[n++] = p->project_path;
+    for (size_t i = 0; i < p->write.count && n < ROOT_WRITABLE_MAX; i++)
+        ret[n++] = p->write.item[i];
+    for (size_t i = 0; i < p->volume_count && n < ROOT_WRITABLE_MAX; i++)
+        if (p->volumes[i].writable)
+            ret[n++] = p->volumes[i].target;
+    return n;
+}
