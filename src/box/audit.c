@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the audit log: appending, recovery, verification. */
+#include "box/audit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/number.h"
+#include "base/own.h"
+
+/* Every line ends in ,"prev":"<64 hex>"} and begins with {"seq":N, so both are read without a JSON parser. */
+#define PREV_KEY ",\"prev\":\""
+#define TAIL_BYTES (sizeof(PREV_KEY) - 1 + 64 + 2)
+#define SEQ_KEY "{\"seq\":"
+/* Twenty digits, a blank, a digest, a newline. */
+#define HEAD_BYTES 86u
+
+static const char zeros[SHA256_HEX] = "0000000000000000000000000000000000000000000000000000000000000000";
+
+struct record {
+    uint64_t seq;
+    char prev[SHA256_HEX];
+};
+
+/* line has no newline. */
+static bool read_record(const char *line, size_t n, struct record *ret)
+{
+    char word[24] = "";
+    if (n < sizeof(SEQ_KEY) + TAIL_BYTES || memcmp(line, SEQ_KEY, sizeof(SEQ_KEY) - 1) != 0)
+        return false;
+    size_t digits = strspn(line + sizeof(SEQ_KEY) - 1, "0123456789");
+    if (digits == 0 || digits >= sizeof(word))
+        return false;
+    memcpy(word, line + sizeof(SEQ_KEY) - 1, digits);
+    const char *tail = line + n - TAIL_BYTES;
+    if (memcmp(tail, PREV_KEY, sizeof(PREV_KEY) - 1) != 0 || memcmp(line + n - 2, "\"}", 2) != 0 ||
+        !number_u64(word, UINT64_MAX, &ret->seq))
+        return false;
+    memcpy(ret->prev, tail + sizeof(PREV_KEY) - 1, 64);
+    ret->prev[64] = 0;
+    return strspn(ret->prev, "0123456789abcdef") == 64;
+}
+
+/* Finds the last whole record of the file; *ret_torn is how many bytes stand after its newline. */
+static int read_last(struct audit *a, uint64_t *ret_torn, struct pale_err *e)
+{
+    char block[2 * AUDIT_RECORD_MAX];
+    off_t size = lseek(a->fd, 0, SEEK_END);
+    if (size < 0)
+        return err_os(e, "read the audit log");
+    off_t from = size > (off_t)sizeof(block) ? size - (off_t)sizeof(block) : 0;
+    ssize_t n = pread(a->fd, block, (size_t)(size - from), from);
+    if (n < 0)
+        return err_os(e, "read the audit log");
+    size_t end = (size_t)n;
+    while (end > 0 && block[end - 1] != '\n')
+        end--;
+    *ret_torn = (uint64_t)n - end;
+    a->seq = 0;
+    memcpy(a->last, zeros, sizeof(zeros));
+    /* Walk back over lines that are no records: an earlier recovery left them. */
+    while (end > 0) {
+        size_t start = end - 1;
+        while (start > 0 && block[start - 1] != '\n')
+            start--;
+        struct record rec;
+        if (read_record(block + start, end - 1 - start, &rec)) {
+            a->seq = rec.seq;
+            sha256_hex(block + start, end - 1 - start, a->last);
+            return 0;
+        }
+        end = start;
+    }
+    return size == 0 || *ret_torn == (uint64_t)size ? 0 : err_set(e, PALE_CORRUPT, "the audit log holds no record near its end");
+}
+
+static void write_head(struct audit *a)
+{
+    char head[HEAD_BYTES + 1];
+    snprintf(head, sizeof(head), "%020llu %s\n", (unsigned long long)a->seq, a->last);
+    memcpy(a->head, head, HEAD_BYTES);
+}
+
+static int map_head(struct audit *a, const char *path, struct pale_err *e)
+{
+    own_fd fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0 || (st.st_size != HEAD_BYTES && ftruncate(fd, HEAD_BYTES) < 0))
+        return err_os(e, "open %s", path);
+    void *p = mmap(NULL, HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return err_os(e, "map %s", path);
+    a->head = p;
+    return 0;
+}
+
+static int append(struct audit *a, struct pale_err *e)
+{
+    if (a->line.failed)
+        return err_set(e, PALE_LIMIT, "an audit record is longer than %u bytes", AUDIT_RECORD_MAX);
+    ssize_t n = write(a->fd, a->line.data, a->line.len);
+    if (n < 0)
+        return err_os(e, "write the audit log");
+    if (n != (ssize_t)a->line.len) {
+        /* The next record must not be glued to this half. */
+        off_t end = lseek(a->fd, 0, SEEK_END);
+        if (end < n || ftruncate(a->fd, end - n) < 0)
+            return err_os(e, "take half a record back out of the audit log");
+        return err_set(e, PALE_OS, "the audit log took only part of a record; is the disk full?");
+    }
+    a->seq++;
+    sha256_hex(a->line.data, a->line.len - 1, a->last);
+    write_head(a);
+    return 0;
+}
+
+static void begin_line(struct audit *a, const char *event)
+{
+    char stamp[40];
+    buf_clear(&a->line);
+    json_start(&a->json, &a->line);
+    json_object(&a->json, NULL);
+    json_u64(&a->json, "seq", a->seq + 1);
+    json_text(&a->json, "time", clock_stamp(stamp, sizeof(stamp)));
+    json_text(&a->json, "box", a->box);
+    json_text(&a->json, "id", a->id);
+    json_text(&a->json, "event", event);
+}
+
+static void end_line(struct audit *a)
+{
+    json_text(&a->json, "prev", a->last);
+    json_end_object(&a->json);
+    buf_add_text(&a->line, "\n");
+}
+
+/* After a crash in mid-write: close the cut line and say so. */
+static int recover(struct audit *a, uint64_t torn, struct pale_err *e)
+{
+    if (write(a->fd, "\n", 1) != 1)
+        return err_os(e, "write the audit log");
+    begin_line(a, "audit.recovered");
+    json_u64(&a->json, "torn_bytes", torn);
+    end_line(a);
+    return append(a, e);
+}
+
+static int catch_up(struct audit *a, struct pale_err *e)
+{
+    uint64_t torn = 0;
+    int r = read_last(a, &torn, e);
+    return r == 0 && torn > 0 ? recover(a, torn, e) : r;
+}
+
+int audit_open(struct audit *a, const char *path, bool shared, const char *box, const char *id, struct pale_err *e)
+{
+    char head[PATH_BYTES_MAX];
+    *a = (struct audit){.fd = -1, .shared = shared};
+    buf_init(&a->line, AUDIT_RECORD_MAX);
+    snprintf(a->box, sizeof(a->box), "%s", box);
+    snprintf(a->id, sizeof(a->id), "%s", id);
+    snprintf(head, sizeof(head), "%s.head", path);
+    a->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int r = a->fd < 0 ? err_os(e, "open the audit log %s", path) : map_head(a, head, e);
+    if (r == 0 && !shared)
+        r = catch_up(a, e);
+    if (r < 0)
+        audit_close(a);
+    return r;
+}
+
+void audit_close(struct audit *a)
+{
+    if (a->fd >= 0 && !a->shared)
+        fdatasync(a->fd);
+    own_close(&a->fd);
+    if (a->head)
+        munmap(a->head, HEAD_BYTES);
+    a->head = NULL;
+    buf_done(&a->line);
+}
+
+struct json *audit_begin(struct audit *a, const char *event)
+{
+    if (a->shared) {
+        while (flock(a->fd, LOCK_EX) < 0 && errno == EINTR)
+            ;
+        (void)catch_up(a, NULL);
+    }
+    begin_line(a, event);
+    return &a->json;
+}
+
+int audit_commit(struct audit *a, struct pale_err *e)
+{
+    end_line(a);
+    int r = append(a, e);
+    if (a->shared)
+        flock(a->fd, LOCK_UN);
+    return r;
+}
+
+static void bad(struct audit_check *c, uint64_t line, const char *why)
+{
+    c->good = false;
+    c->bad_line = line;
+    snprintf(c->problem, sizeof(c->problem), "%s", why);
+}
+
+/* State of a verification: what the next record must say. */
+struct walk {
+    struct audit_check *check;
+    uint64_t line, next_seq;
+    bool torn; /* the line before was no record */
+};
+
+static bool step(struct walk *w, const char *line, size_t n)
+{
+    struct audit_check *c = w->check;
+    struct record rec;
+    w->line++;
+    if (!read_record(line, n, &rec)) {
+        if (w->torn)
+            return bad(c, w->line, "two damaged lines in a row"), false;
+        w->torn = true;
+        c->torn++;
+        return true;
+    }
+    if (rec.seq != w->next_seq)
+        return bad(c, w->line, "records are missing or out of order"), false;
+    if (strcmp(rec.prev, c->head) != 0)
+        return bad(c, w->line, "the record before it was changed"), false;
+    if (w->torn && !memmem(line, n, "\"event\":\"audit.recovered\"", 25))
+        return bad(c, w->line, "a damaged line is not explained"), false;
+    w->torn = false;
+    w->next_seq++;
+    c->records++;
+    sha256_hex(line, n, c->head);
+    return true;
+}
+
+static void check_head(struct audit_check *c, const char *path)
+{
+    char head[PATH_BYTES_MAX], text[96] = "", want[96];
+    snprintf(head, sizeof(head), "%s.head", path);
+    own_fd fd = open(head, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || fd_read_full(fd, text, sizeof(text) - 1) <= 0) {
+        if (c->records > 0)
+            bad(c, 0, "the head file is missing");
+        return;
+    }
+    snprintf(want, sizeof(want), "%020llu %s\n", (unsigned long long)c->records, c->head);
+    char number[24] = "";
+    uint64_t seq = 0;
+    memcpy(number, text, 20);
+    const char *digits = number + strspn(number, "0");
+    if (strcmp(text, want) == 0)
+        return;
+    /* One behind is what a kill between the two writes leaves. */
+    if (number_u64(*digits ? digits : "0", UINT64_MAX, &seq) && seq + 1 == c->records)
+        return;
+    bad(c, 0, seq > c->records ? "records are missing at the end" : "the head does not fit the last record");
+}
+
+int audit_verify(const char *path, struct audit_check *ret, struct pale_err *e)
+{
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return err_os(e, "open the audit log %s", path);
+    struct audit_check c = {.good = true};
+    memcpy(c.head, zeros, sizeof(zeros));
+    struct walk w = {.check = &c, .next_seq = 1};
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t n;
+    bool going = true;
+    while (going && (n = getline(&line, &cap, f)) > 0) {
+        bool whole = line[n - 1] == '\n';
+        going = step(&w, line, (size_t)n - whole);
+        if (!whole && going)
+            c.torn += !w.torn;
+    }
+    free(line);
+    fclose(f);
+    if (c.good)
+        check_head(&c, path);
+    *ret = c;
+    return 0;
+}

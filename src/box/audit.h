@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The audit log: one JSON object per line, each with the SHA-256 of the line before it.
+ *
+ * How it works: a record is written in one append before the deed it tells of. Nothing is ever rewritten. A line that a crash
+ * cut short stays, followed by a record that says so; a small file beside the log holds the number and digest of the last
+ * record, so that a log which lost its end is noticed. A shared log (one-shot runs) is locked for each append. What survives:
+ * the death of any of our processes at any instant; a power cut may take the last seconds, as with any file that is not synced
+ * for every line. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/sha256.h"
+
+struct audit {
+    int fd;
+    char *head; /* the head file, mapped: a store survives this process as a write would, and costs nothing */
+    bool shared;
+    uint64_t seq; /* of the last record */
+    char last[SHA256_HEX];
+    struct buf line;
+    struct json json;
+    char box[64], id[32];
+};
+
+/* Opens or begins the log at path. box and id stand in every record. */
+int audit_open(struct audit *a, const char *path, bool shared, const char *box, const char *id, struct pale_err *e) MUST_CHECK;
+void audit_close(struct audit *a);
+
+/* Begins a record; the caller adds fields to the writer it gets, then commits. */
+struct json *audit_begin(struct audit *a, const char *event);
+int audit_commit(struct audit *a, struct pale_err *e) MUST_CHECK;
+
+struct audit_check {
+    uint64_t records, torn;
+    bool good;
+    uint64_t bad_line; /* first line that does not fit, 1-based; 0 if the end is missing */
+    char problem[160];
+    char head[SHA256_HEX];
+};
+
+/* Reads the whole log and recomputes the chain. */
+int audit_verify(const char *path, struct audit_check *ret, struct pale_err *e) MUST_CHECK;

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases for box/audit: the chain holds, and every kind of tampering is found. */
+#include "base/test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "box/audit.h"
+
+static char dir[64], path[96], head[112];
+
+static int fresh(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof(dir), "/tmp/audit-test-XXXXXX");
+    if (!mkdtemp(dir))
+        return -1;
+    snprintf(path, sizeof(path), "%s/log", dir);
+    snprintf(head, sizeof(head), "%s/log.head", dir);
+    return 0;
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    unlink(path);
+    unlink(head);
+    return rmdir(dir);
+}
+
+static void write_records(int n)
+{
+    struct audit a;
+    assert_int_equal(audit_open(&a, path, false, "b", "0123", NULL), 0);
+    for (int i = 0; i < n; i++) {
+        struct json *j = audit_begin(&a, "exec");
+        json_text(j, "argv", "a \"quoted\"\nline");
+        assert_int_equal(audit_commit(&a, NULL), 0);
+    }
+    audit_close(&a);
+}
+
+static struct audit_check verify(void)
+{
+    struct audit_check c;
+    assert_int_equal(audit_verify(path, &c, NULL), 0);
+    return c;
+}
+
+static void chain_holds_over_several_openings(void **state)
+{
+    (void)state;
+    write_records(3);
+    write_records(2);
+    struct audit_check c = verify();
+    assert_true(c.good);
+    assert_int_equal(c.records, 5);
+}
+
+/* Reads the log, lets edit change it, writes it back. */
+static void tamper(void (*edit)(char *text, size_t *len))
+{
+    static char text[65536];
+    int fd = open(path, O_RDWR);
+    ssize_t n = read(fd, text, sizeof(text));
+    size_t len = (size_t)n;
+    assert_true(n > 0);
+    edit(text, &len);
+    assert_int_equal(ftruncate(fd, 0), 0);
+    assert_int_equal(pwrite(fd, text, len, 0), (ssize_t)len);
+    close(fd);
+}
+
+static void change_a_letter(char *text, size_t *len)
+{
+    (void)len;
+    *strstr(text, "quoted") = 'Q';
+}
+
+static void drop_first_line(char *text, size_t *len)
+{
+    size_t n = (size_t)(strchr(text, '\n') - text) + 1;
+    memmove(text, text + n, *len - n);
+    *len -= n;
+}
+
+static void drop_last_lines(char *text, size_t *len)
+{
+    (void)text;
+    *len /= 2;
+    while (*len && text[*len - 1] != '\n')
+        --*len;
+}
+
+static void swap_lines(char *text, size_t *len)
+{
+    (void)len;
+    char *a = text, *b = strchr(text, '\n') + 1, *end = strchr(b, '\n') + 1;
+    static char copy[65536];
+    size_t la = (size_t)(b - a), lb = (size_t)(end - b);
+    memcpy(copy, b, lb);
+    memcpy(copy + lb, a, la);
+    memcpy(a, copy, la + lb);
+}
+
+static void edit_is_found(void **state)
+{
+    (void)state;
+    write_records(4);
+    tamper(change_a_letter);
+    assert_false(verify().good);
+}
+
+static void removal_at_the_front_is_found(void **state)
+{
+    (void)state;
+    write_records(4);
+    tamper(drop_first_line);
+    assert_false(verify().good);
+}
+
+static void removal_at_the_end_is_found(void **state)
+{
+    (void)state;
+    write_records(6);
+    tamper(drop_last_lines);
+    assert_false(verify().good);
+}
+
+static void reordering_is_found(void **state)
+{
+    (void)state;
+    write_records(4);
+    tamper(swap_lines);
+    assert_false(verify().good);
+}
+
+static void torn_line_is_kept_and_explained(void **state)
+{
+    (void)state;
+    write_records(2);
+    int fd = open(path, O_WRONLY | O_APPEND);
+    assert_int_equal(write(fd, "{\"seq\":3,\"ti", 12), 12);
+    close(fd);
+    write_records(1);
+    struct audit_check c = verify();
+    assert_true(c.good);
+    assert_int_equal(c.torn, 1);
+    assert_int_equal(c.records, 4);
+}
+
+static void unexplained_garbage_is_found(void **state)
+{
+    (void)state;
+    write_records(2);
+    int fd = open(path, O_WRONLY | O_APPEND);
+    assert_int_equal(write(fd, "garbage\n", 8), 8);
+    close(fd);
+    write_records(1);
+    assert_false(verify().good);
+}
+
+TESTS(cmocka_unit_test_setup_teardown(chain_holds_over_several_openings, fresh, clean),
+      cmocka_unit_test_setup_teardown(edit_is_found, fresh, clean),
+      cmocka_unit_test_setup_teardown(removal_at_the_front_is_found, fresh, clean),
+      cmocka_unit_test_setup_teardown(removal_at_the_end_is_found, fresh, clean),
+      cmocka_unit_test_setup_teardown(reordering_is_found, fresh, clean),
+      cmocka_unit_test_setup_teardown(torn_line_is_kept_and_explained, fresh, clean),
+      cmocka_unit_test_setup_teardown(unexplained_garbage_is_found, fresh, clean))

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the claims of boxes on host folders. */
+#include "box/claims.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "base/own.h"
+#include "base/path.h"
+
+#define PREFIX "claim-"
+#define CLAIMS_BYTES_MAX (POLICY_LIST_MAX * PATH_BYTES_MAX)
+
+/* One line of a claim: "device:inode path". */
+static void add_line(struct buf *b, const char *path)
+{
+    struct stat st = {0};
+    (void)!stat(path, &st);
+    buf_addf(b, "%llx:%llx %s\n", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino, path);
+}
+
+/* Is inner within outer, where a box that has outer could reach it? What lies in a project's .pale is hidden from boxes. */
+static bool holds(const char *outer, const char *inner)
+{
+    return path_is_within(inner, outer) && strncmp(inner + strlen(outer), "/.pale/", 7) != 0;
+}
+
+/* Do two lines speak of one folder, or of one inside the other? */
+static bool clash(const char *a, size_t alen, const char *b, size_t blen)
+{
+    const char *ap = memchr(a, ' ', alen), *bp = memchr(b, ' ', blen);
+    char apath[PATH_BYTES_MAX], bpath[PATH_BYTES_MAX];
+    if (!ap || !bp)
+        return true; /* a line we cannot read is no proof of anything */
+    if (ap - a == bp - b && memcmp(a, b, (size_t)(ap - a)) == 0)
+        return true;
+    snprintf(apath, sizeof(apath), "%.*s", (int)(alen - (size_t)(ap + 1 - a)), ap + 1);
+    snprintf(bpath, sizeof(bpath), "%.*s", (int)(blen - (size_t)(bp + 1 - b)), bp + 1);
+    return holds(apath, bpath) || holds(bpath, apath);
+}
+
+/* Compares our lines with those of a living keeper, whose first line is its box's name. */
+static int compare(const char *mine, const char *theirs, struct pale_err *e)
+{
+    size_t head = strcspn(theirs, "\n");
+    const char *rest = theirs[head] ? theirs + head + 1 : theirs + head;
+    for (const char *a = mine; *a; a += strcspn(a, "\n") + 1)
+        for (const char *b = rest; *b; b += strcspn(b, "\n") + 1) {
+            size_t alen = strcspn(a, "\n"), blen = strcspn(b, "\n");
+            if (!clash(a, alen, b, blen))
+                continue;
+            const char *path = memchr(a, ' ', alen);
+            return err_set(
+                e, PALE_DENIED,
+                "%.*s is writable in box %.*s already, and no two boxes share a writable folder; stop that box, or mount it ro here",
+                path ? (int)(alen - (size_t)(path + 1 - a)) : 0, path ? path + 1 : "", (int)head, theirs);
+        }
+    return 0;
+}
+
+static int check_one(int dir, const char *file, const char *mine, struct pale_err *e)
+{
+    own_fd fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    own_buf theirs = {0};
+    if (fd < 0)
+        return 0;
+    if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
+        unlinkat(dir, file, 0);
+        return 0;
+    }
+    buf_init(&theirs, CLAIMS_BYTES_MAX);
+    int r = fd_read_all(fd, &theirs, e);
+    return r < 0 ? r : compare(mine, buf_text(&theirs), e);
+}
+
+static int check_all(int dir, const char *own, const char *mine, struct pale_err *e)
+{
+    int copy = fcntl(dir, F_DUPFD_CLOEXEC, 3);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    int r = d ? 0 : err_os(e, "read the claims of other boxes");
+    for (const struct dirent *en; r == 0 && (en = readdir(d));)
+        if (strncmp(en->d_name, PREFIX, sizeof(PREFIX) - 1) == 0 && strcmp(en->d_name, own) != 0)
+            r = check_one(dir, en->d_name, mine, e);
+    if (d)
+        closedir(d);
+    else
+        own_close(&copy);
+    return r;
+}
+
+int claims_take(const char *runtime_dir, const char *id, const char *name, const char *const *paths, size_t count, int *ret_fd,
+                struct pale_err *e)
+{
+    own_buf lines = {0};
+    char own[64];
+    snprintf(own, sizeof(own), PREFIX "%s", id);
+    buf_init(&lines, CLAIMS_BYTES_MAX);
+    for (size_t i = 0; i < count; i++)
+        add_line(&lines, paths[i]);
+    if (lines.failed)
+        return err_nomem(e);
+    own_fd dir = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    own_fd lock = dir < 0 ? -1 : openat(dir, "claims.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (lock < 0 || flock(lock, LOCK_EX) < 0)
+        return err_os(e, "lock the claims of boxes in %s", runtime_dir);
+    int r = check_all(dir, own, buf_text(&lines), e);
+    if (r < 0)
+        return r;
+    own_fd fd = openat(dir, own, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || !fd_write_full(fd, name, strlen(name)) || !fd_write_full(fd, "\n", 1) ||
+        !fd_write_full(fd, lines.data, lines.len))
+        return err_os(e, "write the claims of box %s", name);
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+void claims_drop(const char *runtime_dir, const char *id, int *fd)
+{
+    char path[PATH_BYTES_MAX];
+    if (*fd < 0)
+        return;
+    snprintf(path, sizeof(path), "%s/" PREFIX "%s", runtime_dir, id);
+    unlink(path);
+    own_close(fd);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cases for box/claims. */
+#include "base/test.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "box/claims.h"
+
+static char dir[64], a[96], inner[128], b[96], alias[96];
+
+static int fresh(void **state)
+{
+    (void)state;
+    snprintf(dir, sizeof(dir), "/tmp/claims-test-XXXXXX");
+    if (!mkdtemp(dir))
+        return -1;
+    snprintf(a, sizeof(a), "%s/a", dir);
+    snprintf(inner, sizeof(inner), "%s/inner", a);
+    snprintf(b, sizeof(b), "%s/ab", dir);
+    snprintf(alias, sizeof(alias), "%s/alias", dir);
+    return mkdir(a, 0700) < 0 || mkdir(inner, 0700) < 0 || mkdir(b, 0700) < 0 || symlink(a, alias) < 0 ? -1 : 0;
+}
+
+static int clean(void **state)
+{
+    (void)state;
+    return fd_remove_tree(AT_FDCWD, dir, NULL);
+}
+
+static int take(const char *id, const char *path, int *fd)
+{
+    const char *paths[] = {path};
+    struct pale_err e;
+    return claims_take(dir, id, id, paths, 1, fd, &e);
+}
+
+static void one_folder_has_one_writer_by_any_name(void **state)
+{
+    (void)state;
+    int first = -1, second = -1;
+    assert_int_equal(take("one", a, &first), 0);
+    assert_int_equal(take("two", a, &second), -PALE_DENIED);
+    assert_int_equal(take("two", inner, &second), -PALE_DENIED);
+    assert_int_equal(take("two", alias, &second), -PALE_DENIED);
+    assert_int_equal(take("two", b, &second), 0);
+    claims_drop(dir, "one", &first);
+    claims_drop(dir, "two", &second);
+}
+
+static void folder_above_a_claimed_one_is_refused(void **state)
+{
+    (void)state;
+    int first = -1, second = -1;
+    assert_int_equal(take("one", inner, &first), 0);
+    assert_int_equal(take("two", a, &second), -PALE_DENIED);
+    claims_drop(dir, "one", &first);
+    assert_int_equal(take("two", a, &second), 0);
+    claims_drop(dir, "two", &second);
+}
+
+static void claim_of_the_dead_does_not_bind(void **state)
+{
+    (void)state;
+    int first = -1, second = -1;
+    assert_int_equal(take("one", a, &first), 0);
+    close(first); /* as the kernel does for a keeper that was killed */
+    assert_int_equal(take("two", a, &second), 0);
+    claims_drop(dir, "two", &second);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
+TESTS(CASE(one_folder_has_one_writer_by_any_name), CASE(folder_above_a_claimed_one_is_refused), CASE(claim_of_the_dead_does_not_bind))

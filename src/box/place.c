@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the folders of boxes. */
+#include "box/place.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "base/quote.h"
+#include "base/sha256.h"
+
+static int too_long(struct pale_err *e)
+{
+    return err_set(e, PALE_BAD_INPUT, "a path of the user's folders is too long");
+}
+
+/* An XDG folder: the variable if it is absolute, else its place below the home folder. */
+static int xdg(const char *variable, const char *below_home, char *ret, size_t cap, struct pale_err *e)
+{
+    const char *v = getenv(variable), *home = getenv("HOME");
+    int n;
+    if (v && v[0] == '/')
+        n = snprintf(ret, cap, "%s/pale", v);
+    else if (home && home[0] == '/')
+        n = snprintf(ret, cap, "%s/%s/pale", home, below_home);
+    else
+        return err_set(e, PALE_BAD_INPUT, "neither %s nor HOME is set to an absolute path", variable);
+    return n < 0 || (size_t)n >= cap ? too_long(e) : 0;
+}
+
+static int make_dirs(const char *path, mode_t mode, struct pale_err *e)
+{
+    char part[PATH_BYTES_MAX];
+    size_t len = strlen(path);
+    if (len >= sizeof(part))
+        return too_long(e);
+    for (size_t i = 1; i <= len; i++)
+        if (path[i] == '/' || path[i] == 0) {
+            memcpy(part, path, i);
+            part[i] = 0;
+            if (mkdir(part, mode) < 0 && errno != EEXIST)
+                return err_os(e, "make folder %s", part);
+        }
+    return 0;
+}
+
+int place_state_dir(char *ret, size_t cap, struct pale_err *e)
+{
+    int r = xdg("XDG_STATE_HOME", ".local/state", ret, cap, e);
+    struct stat st;
+    if (r < 0)
+        return r;
+    if (stat(ret, &st) < 0 && (r = make_dirs(ret, 0700, e)) < 0)
+        return r;
+    if (stat(ret, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 022))
+        return err_set(e, PALE_DENIED, "%s must belong to you and be writable by nobody else", ret);
+    return 0;
+}
+
+/* Ours alone, and really a folder. */
+static bool is_private_dir(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+}
+
+int place_runtime_dir(char *ret, size_t cap, struct pale_err *e)
+{
+    char candidates[3][64];
+    const char *v = getenv("XDG_RUNTIME_DIR");
+    unsigned uid = geteuid();
+    snprintf(candidates[0], sizeof(candidates[0]), "%s/pale", v && v[0] == '/' && strlen(v) < 50 ? v : "/nonexistent");
+    snprintf(candidates[1], sizeof(candidates[1]), uid == 0 ? "/run/pale" : "/run/user/%u/pale", uid);
+    snprintf(candidates[2], sizeof(candidates[2]), "/tmp/pale-%u", uid);
+    for (int i = 0; i < 3; i++) {
+        if (mkdir(candidates[i], 0700) < 0 && errno != EEXIST)
+            continue;
+        /* Root of a user namespace finds the host's /run/pale, which is not its own; the last place must be. */
+        if (!is_private_dir(candidates[i]) && i < 2)
+            continue;
+        if (!is_private_dir(candidates[i]))
+            return err_set(e, PALE_DENIED, "%s must be a folder that belongs to you with mode 0700; somebody else may have made it",
+                           candidates[i]);
+        snprintf(ret, cap, "%s", candidates[i]);
+        return 0;
+    }
+    return err_set(e, PALE_OS, "no folder for sockets: set XDG_RUNTIME_DIR");
+}
+
+int place_program(const char *name, char *ret, size_t cap, struct pale_err *e)
+{
+    char self[PATH_BYTES_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (n <= 0)
+        return err_os(e, "find our own program");
+    self[n] = 0;
+    char *slash = strrchr(self, '/');
+    if (!slash)
+        return err_set(e, PALE_INTERNAL, "our own program has no folder");
+    *slash = 0;
+    static const char *const beside[] = {"", "/../libexec/pale"};
+    for (size_t i = 0; i < 2; i++) {
+        int m = snprintf(ret, cap, "%s%s/%s", self, beside[i], name);
+        if (m > 0 && (size_t)m < cap && access(ret, X_OK) == 0)
+            return 0;
+    }
+    return err_set(e, PALE_NOT_FOUND, "%s stands neither beside %s nor in ../libexec/pale; is pale installed whole?", name, self);
+}
+
+/* Fills id, state and socket from data (a real path) and name. */
+static int complete(struct place *p, struct pale_err *e)
+{
+    char hex[SHA256_HEX], dir[PATH_BYTES_MAX];
+    sha256_hex(p->data, strlen(p->data), hex);
+    memcpy(p->id, hex, BOX_ID_LEN);
+    p->id[BOX_ID_LEN] = 0;
+    int r = place_state_dir(dir, sizeof(dir), e);
+    if (r < 0)
+        return r;
+    int n = snprintf(p->state, sizeof(p->state), "%s/boxes/%s", dir, p->id);
+    if (n < 0 || (size_t)n >= sizeof(p->state))
+        return too_long(e);
+    if ((r = place_runtime_dir(dir, sizeof(dir), e)) < 0)
+        return r;
+    n = snprintf(p->socket, sizeof(p->socket), "%s/%s.sock", dir, p->id);
+    return n < 0 || (size_t)n >= sizeof(p->socket) ? too_long(e) : 0;
+}
+
+/* The nearest folder at or above the working folder that has .pale; false if there is none. */
+static bool find_project(char *ret, size_t cap)
+{
+    char cwd[PATH_BYTES_MAX], probe[PATH_BYTES_MAX];
+    if (!getcwd(cwd, sizeof(cwd)))
+        return false;
+    for (;;) {
+        struct stat st;
+        int n = snprintf(probe, sizeof(probe), "%s/.pale", strcmp(cwd, "/") == 0 ? "" : cwd);
+        if (n > 0 && (size_t)n < sizeof(probe) && lstat(probe, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
+            !(st.st_mode & 022)) {
+            snprintf(ret, cap, "%s", probe);
+            return true;
+        }
+        char *slash = strrchr(cwd, '/');
+        if (!slash || strcmp(cwd, "/") == 0)
+            return false;
+        slash[slash == cwd] = 0;
+    }
+}
+
+static int user_boxes(char *ret, size_t cap, struct pale_err *e)
+{
+    int r = xdg("XDG_DATA_HOME", ".local/share", ret, cap, e);
+    size_t n = strlen(ret);
+    if (r == 0 && n + 7 < cap)
+        memcpy(ret + n, "/boxes", 7);
+    return r;
+}
+
+/* Looks for dir/name; 0 and a completed place if it is a box made here. */
+static int try_place(const char *dir, const char *name, bool project, struct place *ret, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX], policy[PATH_BYTES_MAX];
+    struct stat st;
+    struct place p = {.project = project};
+    if (!path_join(path, sizeof(path), dir, name))
+        return too_long(e);
+    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+        return err_set(e, PALE_NOT_FOUND, "there is no box %s", name);
+    if (!realpath(path, p.data))
+        return err_os(e, "resolve %s", path);
+    snprintf(p.name, sizeof(p.name), "%s", name);
+    int r = complete(&p, e);
+    if (r < 0)
+        return r;
+    if (!path_join(policy, sizeof(policy), p.state, "policy") || access(policy, F_OK) < 0)
+        return err_set(e, PALE_NOT_FOUND, "%s was not made by you on this host; `pale create %s` makes a box of that name", path, name);
+    *ret = p;
+    return 0;
+}
+
+static int bad_name(const char *name, struct pale_err *e)
+{
+    char shown[100];
+    return err_set(e, PALE_BAD_INPUT, "%s: a box name is 1 to %d of a-z, 0-9 and '-', and does not begin with '-'",
+                   quote_into(shown, sizeof(shown), name, strlen(name)), BOX_NAME_MAX);
+}
+
+int place_find(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e)
+{
+    char dir[PATH_BYTES_MAX];
+    if (!path_is_box_name(name))
+        return bad_name(name, e);
+    int r = err_set(e, PALE_NOT_FOUND, "there is no box %s here; `pale ls` lists them, `pale create %s` makes one", name, name);
+    if (scope != SCOPE_USER && find_project(dir, sizeof(dir))) {
+        struct pale_err first;
+        int got = try_place(dir, name, true, ret, &first);
+        if (got == 0)
+            return 0;
+        if (first.code != PALE_NOT_FOUND || strstr(first.text, "not made by you")) {
+            *e = first;
+            r = got;
+        }
+    }
+    if (scope != SCOPE_PROJECT && user_boxes(dir, sizeof(dir), NULL) == 0) {
+        struct pale_err second;
+        int got = try_place(dir, name, false, ret, &second);
+        if (got == 0)
+            return 0;
+        if (second.code != PALE_NOT_FOUND && e) {
+            *e = second;
+            r = got;
+        }
+    }
+    return r;
+}
+
+int place_refuse_own(const char *path, struct pale_err *e)
+{
+    char own[3][PATH_BYTES_MAX];
+    int r = place_state_dir(own[0], sizeof(own[0]), e);
+    if (r == 0)
+        r = place_runtime_dir(own[1], sizeof(own[1]), e);
+    if (r == 0)
+        r = user_boxes(own[2], sizeof(own[2]), e);
+    for (size_t i = 0; r == 0 && i < 3; i++) {
+        char real[PATH_BYTES_MAX];
+        const char *dir = realpath(own[i], real) ? real : own[i];
+        if (path_is_within(path, dir) || path_is_within(dir, path))
+            r = err_set(e, PALE_DENIED, "%s cannot be given to a box: it is, holds or lies in %s, which is pale's own", path, dir);
+    }
+    return r;
+}
+
+bool place_shadows(const struct place *p)
+{
+    char dir[PATH_BYTES_MAX];
+    struct place other;
+    return p->project && user_boxes(dir, sizeof(dir), NULL) == 0 && try_place(dir, p->name, false, &other, NULL) == 0;
+}
+
+/* The .pale folder a new project box goes into, with a .gitignore that keeps it out of the repository. */
+static int project_dir(char *ret, size_t cap, struct pale_err *e)
+{
+    char cwd[PATH_BYTES_MAX];
+    if (find_project(ret, cap))
+        return 0;
+    if (!getcwd(cwd, sizeof(cwd)) || !path_join(ret, cap, cwd, ".pale"))
+        return err_os(e, "find the working folder");
+    if (mkdir(ret, 0755) < 0)
+        return err_os(e, "make %s", ret);
+    own_fd dir = open(ret, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_fd ignore = openat(dir, ".gitignore", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (ignore >= 0 && !fd_write_full(ignore, "*\n", 2))
+        return err_os(e, "write %s/.gitignore", ret);
+    return 0;
+}
+
+/* The folders of a box that are shown to it. Whatever stands there already must be a folder of ours, and no link. */
+static int make_parts(const char *data, struct pale_err *e)
+{
+    static const struct {
+        const char *name;
+        mode_t mode;
+    } parts[] = {{"home", 0700}, {"tmp", 01777}};
+    own_fd dir = open(data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return err_os(e, "open %s", data);
+    for (size_t i = 0; i < 2; i++) {
+        struct stat st;
+        if (mkdirat(dir, parts[i].name, 0700) < 0 && errno != EEXIST)
+            return err_os(e, "make %s/%s", data, parts[i].name);
+        own_fd fd = openat(dir, parts[i].name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() || fchmod(fd, parts[i].mode) < 0)
+            return err_set(e, PALE_DENIED, "%s/%s was there already and is no folder of yours; remove it first", data, parts[i].name);
+    }
+    return 0;
+}
+
+int place_create(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e)
+{
+    char dir[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
+    struct place p = {.project = scope == SCOPE_PROJECT};
+    if (!path_is_box_name(name))
+        return bad_name(name, e);
+    int r = p.project ? project_dir(dir, sizeof(dir), e) : user_boxes(dir, sizeof(dir), e);
+    if (r < 0 || (r = make_dirs(dir, p.project ? 0755 : 0700, e)) < 0)
+        return r;
+    if (try_place(dir, name, p.project, ret, NULL) == 0)
+        return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", name, ret->data);
+    if (!path_join(path, sizeof(path), dir, name))
+        return too_long(e);
+    if ((r = make_dirs(path, 0700, e)) < 0)
+        return r;
+    if (!realpath(path, p.data))
+        return err_os(e, "resolve %s", path);
+    snprintf(p.name, sizeof(p.name), "%s", name);
+    if ((r = complete(&p, e)) < 0 || (r = make_dirs(p.state, 0700, e)) < 0)
+        return r;
+    if ((r = make_parts(p.data, e)) < 0)
+        return r;
+    *ret = p;
+    return 0;
+}
+
+/* A .pale that holds nothing but the .gitignore we put there goes with its last box. */
+static void tidy_project(const char *data)
+{
+    char dir[PATH_BYTES_MAX];
+    const char *slash = strrchr(data, '/');
+    snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - data) : 0, data);
+    own_fd fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    bool other = !d;
+    for (const struct dirent *en; d && (en = readdir(d));)
+        other = other || (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0 && strcmp(en->d_name, ".gitignore") != 0);
+    if (d)
+        closedir(d);
+    if (!other) {
+        unlinkat(fd, ".gitignore", 0);
+        rmdir(dir);
+    }
+}
+
+/* The path was real when it was found; a symlink that stands in it now was put there by somebody. */
+static int remove_data(const char *data, struct pale_err *e)
+{
+    char above[PATH_BYTES_MAX];
+    const char *slash = strrchr(data, '/');
+    snprintf(above, sizeof(above), "%.*s", (int)(slash - data - 1), data + 1);
+    own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    own_fd dir = root < 0 ? -1 : fd_open_beneath(root, above[0] ? above : ".", O_RDONLY | O_DIRECTORY, 0);
+    if (dir < 0)
+        return err_os(e, "open the folder that holds %s", data);
+    return fd_remove_tree(dir, slash + 1, e);
+}
+
+int place_remove(const struct place *p, bool data, struct pale_err *e)
+{
+    int r = 0;
+    if (data)
+        r = remove_data(p->data, e);
+    if (r == 0)
+        r = fd_remove_tree(AT_FDCWD, p->state, e);
+    if (r == 0 && data && p->project)
+        tidy_project(p->data);
+    unlink(p->socket);
+    return r;
+}
+
+static int each_in(const char *dir, bool project, int (*fn)(void *arg, const struct place *p), void *arg)
+{
+    DIR *d = opendir(dir);
+    int r = 0;
+    if (!d)
+        return 0;
+    for (const struct dirent *en; r >= 0 && (en = readdir(d));) {
+        struct place p;
+        if (path_is_box_name(en->d_name) && try_place(dir, en->d_name, project, &p, NULL) == 0)
+            r = fn(arg, &p);
+    }
+    closedir(d);
+    return r;
+}
+
+int place_each(bool all, int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e)
+{
+    char dir[PATH_BYTES_MAX];
+    int r = 0;
+    bool project = find_project(dir, sizeof(dir));
+    if (project)
+        r = each_in(dir, true, fn, arg);
+    if (r >= 0 && (all || !project)) {
+        if ((r = user_boxes(dir, sizeof(dir), e)) == 0)
+            r = each_in(dir, false, fn, arg);
+    }
+    return r < 0 ? r : 0;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a box is: its name, its id, its folders.
+ *
+ * How it works: the data folder holds what the box writes; it is found by name, first in a .pale folder above the working
+ * folder (a project's box), then among the user's own. Everything we trust about a box (its policy, its audit log, its jobs'
+ * logs) stands in the user's state folder under the box's id, so that a .pale that came with a cloned repository is an
+ * unknown box and not a policy somebody else wrote for us. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/own.h"
+
+struct place {
+    char name[BOX_NAME_MAX + 1];
+    char id[BOX_ID_LEN + 1];
+    bool project;               /* a project's box, not the user's */
+    char data[PATH_BYTES_MAX];  /* real path */
+    char state[PATH_BYTES_MAX]; /* the folder of what we trust */
+    char socket[108];           /* the keeper's */
+};
+
+enum place_scope { SCOPE_ANY, SCOPE_PROJECT, SCOPE_USER };
+
+/* Finds a box that was made here. */
+int place_find(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e) MUST_CHECK;
+
+/* Decides where a new box of that name goes and makes its folders: in .pale of the working folder's project, or the user's own.
+ * PALE_EXISTS if there is one. */
+int place_create(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e) MUST_CHECK;
+
+/* Forgets a box: its state, and with data also its data folder. */
+int place_remove(const struct place *p, bool data, struct pale_err *e) MUST_CHECK;
+
+/* Calls fn for each box of the user and of the project above the working folder; stops at a negative answer. */
+int place_each(bool all, int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e) MUST_CHECK;
+
+/* True if a project's box hides a user's box of the same name. */
+bool place_shadows(const struct place *p);
+
+/* The user's folders; made (0700) where missing. The runtime folder must belong to the user and to nobody else. */
+int place_state_dir(char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
+int place_runtime_dir(char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
+
+/* Refuses a host folder that is, holds or lies in one of pale's own (state, sockets, the user's boxes): whoever writes there
+ * writes policies. */
+int place_refuse_own(const char *path, struct pale_err *e) MUST_CHECK;
+
+/* A program of ours: beside the calling one (a build folder), or in libexec/pale next to its bin folder. */
+int place_program(const char *name, char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
