@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the clients of a keeper: connections on its socket, one request each.
+ *
+ * A client's bytes are hostile too: it is the same user, but perhaps a box-scoped program of theirs. Frames are parsed strictly,
+ * every buffer has a maximum, and a client that does not read stops its own command (credit is not paid back) and nothing else. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "keeper/keeper.h"
+#include "wire/frame.h"
+
+#define CLIENT_IN_MAX (FRAME_HEAD + FRAME_PAYLOAD_MAX)
+
+static void client_ready(struct loop_source *s, uint32_t events);
+
+static void want(struct client *c)
+{
+    uint32_t events = EPOLLRDHUP;
+    if (!c->stalled && !c->finished)
+        events |= EPOLLIN;
+    if (c->out.len > 0)
+        events |= EPOLLOUT;
+    loop_want(&c->k->loop, &c->source, events);
+}
+
+struct client *client_add(struct keeper *k, int fd)
+{
+    struct client *c = calloc(1, sizeof(*c));
+    if (!c) {
+        close(fd);
+        return NULL;
+    }
+    c->k = k;
+    c->source = (struct loop_source){.fd = fd, .ready = client_ready};
+    buf_init(&c->in, CLIENT_IN_MAX + 16384);
+    buf_init(&c->out, CLIENT_OUT_MAX);
+    if (loop_add(&k->loop, &c->source, EPOLLIN | EPOLLRDHUP, NULL) < 0) {
+        close(fd);
+        free(c);
+        return NULL;
+    }
+    c->next = k->clients;
+    k->clients = c;
+    k->client_count++;
+    return c;
+}
+
+void client_drop(struct client *c)
+{
+    struct keeper *k = c->k;
+    for (struct client **at = &k->clients; *at; at = &(*at)->next)
+        if (*at == c) {
+            *at = c->next;
+            break;
+        }
+    k->client_count--;
+    loop_remove(&k->loop, &c->source);
+    close(c->source.fd);
+    struct kjob *j = c->job;
+    if (j) {
+        j->client = NULL;
+        work_client_left(j);
+    }
+    buf_done(&c->in);
+    buf_done(&c->out);
+    free(c);
+    if (k->listener.fd >= 0 && k->client_count < CLIENTS_MAX)
+        loop_want(&k->loop, &k->listener, EPOLLIN);
+    if (k->once)
+        keeper_stop(k);
+    keeper_check_done(k);
+}
+
+void client_flush(struct client *c)
+{
+    while (c->out.len > 0) {
+        ssize_t n = send(c->source.fd, c->out.data, c->out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        if (n < 0) {
+            buf_clear(&c->out); /* nobody will read it; the hang-up comes next */
+            break;
+        }
+        buf_consume(&c->out, (size_t)n);
+    }
+    if (c->job)
+        work_pay_credit(c->job);
+    want(c);
+    keeper_check_done(c->k);
+}
+
+void client_send(struct client *c, uint8_t type, const void *p, size_t n)
+{
+    uint8_t head[FRAME_HEAD];
+    frame_put_head(head, type, 0, (uint32_t)n);
+    buf_add(&c->out, head, sizeof(head));
+    buf_add(&c->out, p, n);
+    client_flush(c);
+}
+
+void client_error(struct client *c, enum pale_code code, const char *text)
+{
+    uint8_t mem[2048];
+    struct record_writer w;
+    struct msg_error m = {.code = code, .text = text};
+    record_start(&w, mem, sizeof(mem));
+    msg_error_write(&m, &w);
+    client_send(c, TELL_ERROR, mem, w.len);
+    client_finish(c);
+}
+
+void client_finish(struct client *c)
+{
+    c->finished = true;
+    c->waiting = NULL;
+    want(c);
+}
+
+void client_resume(struct client *c)
+{
+    if (c->stalled) {
+        c->stalled = false;
+        client_ready(&c->source, 0);
+    }
+}
+
+static void tell_job(struct client *c, const struct kjob *j)
+{
+    uint8_t mem[2048];
+    struct record_writer w;
+    struct msg_job m;
+    work_tell(j, &m);
+    record_start(&w, mem, sizeof(mem));
+    msg_job_write(&m, &w);
+    client_send(c, TELL_JOB, mem, w.len);
+}
+
+static void ask_info(struct client *c)
+{
+    struct keeper *k = c->k;
+    static uint8_t mem[65536];
+    struct record_writer w;
+    struct msg_info m = {
+        .version = WIRE_VERSION,
+        .keeper_pid = (uint64_t)getpid(),
+        .init_pid = (uint64_t)k->wall.pid,
+        .started_unix_ms = k->started_unix_ms,
+        .jobs = k->running,
+        .clients = k->client_count,
+        .ended = k->ended,
+        .name = k->name,
+        .id = k->id,
+        .state = "running",
+        .policy_digest = k->policy_digest,
+        .memory_by = k->memory_by,
+    };
+    record_start(&w, mem, sizeof(mem));
+    msg_info_write(&m, &w);
+    client_send(c, TELL_INFO, mem, w.len);
+    client_finish(c);
+}
+
+static void ask_jobs(struct client *c)
+{
+    for (const struct kjob *j = c->k->jobs; j; j = j->next)
+        tell_job(c, j);
+    client_send(c, TELL_DONE, NULL, 0);
+    client_finish(c);
+}
+
+static void ask_about_job(struct client *c, uint8_t type, const struct frame *f)
+{
+    struct msg_job_ref ref;
+    if (!msg_job_ref_parse(f->data, f->len, &ref)) {
+        client_error(c, PALE_PROTOCOL, "the request cannot be read");
+        return;
+    }
+    struct kjob *j = work_find(c->k, ref.id);
+    if (!j) {
+        char text[100];
+        snprintf(text, sizeof(text), "there is no job %llu in this box; `pale ps %s` lists them", (unsigned long long)ref.id, c->k->name);
+        client_error(c, PALE_NOT_FOUND, text);
+        return;
+    }
+    if (type == ASK_JOB_KILL) {
+        if ((j->state == JOB_QUEUED || j->chan != JOBS_MAX) && ref.signal == 0)
+            work_kill(j);
+        else if (j->state == JOB_RUNNING && ref.signal <= 64)
+            wire_send_u64(c->k, TO_SIGNAL, j->chan, ref.signal);
+        tell_job(c, j);
+        client_send(c, TELL_DONE, NULL, 0);
+        client_finish(c);
+        return;
+    }
+    c->following = type == ASK_JOB_LOGS;
+    c->waiting = j;
+    if (c->following && !work_send_log(c))
+        return;
+    if (j->state == JOB_ENDED || (c->following && !ref.follow)) {
+        tell_job(c, j);
+        client_send(c, TELL_DONE, NULL, 0);
+        client_finish(c);
+    }
+}
+
+/* A frame for a command that runs already. False: it must wait for credit. */
+static bool running_frame(struct client *c, const struct frame *f)
+{
+    struct keeper *k = c->k;
+    struct kjob *j = c->job;
+    uint64_t v = 0;
+    switch (f->type) {
+    case ASK_STDIN:
+        if (f->len > STDIN_WINDOW) {
+            client_error(c, PALE_PROTOCOL, "an input frame is too large");
+            return true;
+        }
+        if (j->state == JOB_QUEUED || (j->state == JOB_RUNNING && f->len > j->in_credit))
+            return false;
+        work_stdin(j, f->data, f->len);
+        return true;
+    case ASK_STDIN_END:
+        if (j->state == JOB_QUEUED)
+            return false;
+        if (j->state == JOB_RUNNING)
+            wire_send(k, TO_STDIN_END, j->chan, NULL, 0);
+        return true;
+    case ASK_SIGNAL:
+        if (!msg_u64_parse(f->data, f->len, &v) || v < 1 || v > 64)
+            return true;
+        if (j->state == JOB_RUNNING)
+            wire_send_u64(k, TO_SIGNAL, j->chan, v);
+        else if (j->state == JOB_QUEUED && v != SIGUSR1 && v != SIGUSR2)
+            work_kill(j); /* it has no process yet that could answer */
+        return true;
+    case ASK_RESIZE:
+        if (msg_u64_parse(f->data, f->len, &v) && v <= UINT32_MAX && j->state == JOB_RUNNING)
+            wire_send_u64(k, TO_RESIZE, j->chan, v);
+        return true;
+    default:
+        client_error(c, PALE_PROTOCOL, "unexpected message while a command runs");
+        return true;
+    }
+}
+
+static bool take_frame(struct client *c, const struct frame *f)
+{
+    if (c->job)
+        return running_frame(c, f);
+    switch (f->type) {
+    case ASK_EXEC:
+        work_exec(c, f->data, f->len);
+        return true;
+    case ASK_INFO:
+        ask_info(c);
+        return true;
+    case ASK_JOBS:
+        ask_jobs(c);
+        return true;
+    case ASK_JOB_WAIT:
+    case ASK_JOB_LOGS:
+    case ASK_JOB_KILL:
+        ask_about_job(c, f->type, f);
+        return true;
+    case ASK_STOP:
+        client_send(c, TELL_DONE, NULL, 0);
+        client_finish(c);
+        keeper_stop(c->k);
+        return true;
+    default:
+        client_error(c, PALE_PROTOCOL, "unknown request");
+        return true;
+    }
+}
+
+static void take_frames(struct client *c)
+{
+    size_t at = 0, used = 0;
+    struct frame f;
+    int got = 0;
+    while (!c->finished && !c->stalled && (got = frame_parse(c->in.data + at, c->in.len - at, &f, &used)) == 1) {
+        if (!take_frame(c, &f)) {
+            c->stalled = true;
+            break;
+        }
+        at += used;
+    }
+    buf_consume(&c->in, at);
+    if (got < 0)
+        client_error(c, PALE_PROTOCOL, "that is not pale's protocol");
+}
+
+/* Returns false if the client is gone. */
+static bool receive(struct client *c)
+{
+    /* Most clients send one short request; those that send input show it by filling the buffer. */
+    if (!buf_reserve(&c->in, c->in.cap == 0 ? 2048 : c->in.len == c->in.cap ? 16384 : 1)) {
+        c->in.failed = false;
+        return true;
+    }
+    ssize_t n = recv(c->source.fd, c->in.data + c->in.len, c->in.cap - c->in.len, MSG_DONTWAIT);
+    if (n > 0)
+        c->in.len += (size_t)n;
+    if (c->in.len == c->in.cap && c->in.cap < 16384)
+        (void)buf_reserve(&c->in, 16384);
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+static void client_ready(struct loop_source *s, uint32_t events)
+{
+    struct client *c = (struct client *)((char *)s - offsetof(struct client, source));
+    if (events & (EPOLLHUP | EPOLLERR)) {
+        client_drop(c);
+        return;
+    }
+    if (events & EPOLLOUT)
+        client_flush(c);
+    bool alive = !(events & (EPOLLIN | EPOLLRDHUP)) || c->stalled || receive(c);
+    if (!c->finished)
+        take_frames(c);
+    if (c->following && c->waiting && c->out.len == 0)
+        work_send_log(c);
+    if (!alive || (c->stalled && (events & EPOLLRDHUP)) || (c->finished && c->out.len == 0)) {
+        client_drop(c);
+        return;
+    }
+    want(c);
+}
+
+void client_take(struct client *c)
+{
+    client_ready(&c->source, EPOLLIN);
+}
+
+static void accept_client(struct loop_source *s, uint32_t events)
+{
+    struct keeper *k = (struct keeper *)((char *)s - offsetof(struct keeper, listener));
+    (void)events;
+    int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return;
+    struct ucred peer;
+    socklen_t len = sizeof(peer);
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid != geteuid()) {
+        close(fd);
+        return;
+    }
+    struct client *c = client_add(k, fd);
+    /* The rest wait in the kernel's queue until somebody leaves. */
+    if (k->client_count >= CLIENTS_MAX)
+        loop_want(&k->loop, &k->listener, 0);
+    /* The request is usually here already. */
+    if (c)
+        client_take(c);
+}
+
+void client_turn_away(struct keeper *k)
+{
+    uint8_t mem[FRAME_HEAD + 128];
+    struct record_writer w;
+    struct msg_error m = {.code = PALE_GONE, .text = "the box is stopping"};
+    int fd;
+    if (k->listener.fd < 0)
+        return;
+    record_start(&w, mem + FRAME_HEAD, sizeof(mem) - FRAME_HEAD);
+    msg_error_write(&m, &w);
+    frame_put_head(mem, TELL_ERROR, 0, (uint32_t)w.len);
+    unlink(k->socket_path);
+    while ((fd = accept4(k->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+        (void)!send(fd, mem, FRAME_HEAD + w.len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        close(fd);
+    }
+    loop_remove(&k->loop, &k->listener);
+    own_close(&k->listener.fd);
+    /* Those who are in and have not asked yet. */
+    for (struct client *c = k->clients; c; c = c->next)
+        if (!c->finished && !c->job && !c->waiting)
+            client_error(c, PALE_GONE, m.text);
+}
+
+int client_listen(struct keeper *k, struct pale_err *e)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    size_t n = strlen(k->socket_path);
+    if (n >= sizeof(sa.sun_path))
+        return err_set(e, PALE_BAD_INPUT, "socket path too long: %s", k->socket_path);
+    memcpy(sa.sun_path, k->socket_path, n + 1);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return err_os(e, "make the box's socket");
+    /* We hold the box's lock: a socket that is there is a dead keeper's. */
+    unlink(k->socket_path);
+    mode_t old = umask(077);
+    int r = bind(fd, (struct sockaddr *)&sa, sizeof(sa));
+    umask(old);
+    if (r < 0 || listen(fd, 4096) < 0) {
+        r = err_os(e, "listen on %s", k->socket_path);
+        close(fd);
+        return r;
+    }
+    k->listener = (struct loop_source){.fd = fd, .ready = accept_client};
+    return loop_add(&k->loop, &k->listener, EPOLLIN, e);
+}

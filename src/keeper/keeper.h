@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of pale-keeper: one box, the wire to its init, the clients on its socket, the jobs between them. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/limits.h"
+#include "base/loop.h"
+#include "box/audit.h"
+#include "confine/cgroup.h"
+#include "policy/policy.h"
+#include "tier/wall.h"
+#include "wire/message.h"
+
+/* What a client's output buffer may hold: two windows of data that may come byte by byte, each with its frame's head, and the
+ * last words. */
+#define CLIENT_OUT_MAX (2u * 9u * STREAM_WINDOW + 65536u)
+/* Ended jobs that are still remembered for wait and logs. */
+#define JOBS_REMEMBERED 256
+/* Output of a detached job that is kept on disk. */
+#define JOB_LOG_MAX (64ull << 20)
+/* How long init may take to end a command before the whole box is ended instead. */
+#define KILL_GRACE_MS 5000
+
+struct keeper;
+
+struct client {
+    struct loop_source source;
+    struct keeper *k;
+    struct client *next;
+    struct buf in, out;
+    struct kjob *job;     /* the command this connection started */
+    struct kjob *waiting; /* the job whose end it waits for */
+    bool following;       /* … and whose log it reads meanwhile */
+    uint64_t log_at;
+    bool finished; /* close once out is empty */
+    bool stalled;  /* a frame waits for credit of init */
+};
+
+struct kjob {
+    struct keeper *k;
+    struct kjob *next; /* in order of birth */
+    uint64_t id;
+    uint16_t chan;
+    enum job_state state;
+    bool detached, killed, timed_out, out_of_memory;
+    struct client *client;
+    struct buf request;           /* while queued */
+    struct loop_timer timer;      /* its time is up */
+    struct loop_timer kill_timer; /* init has not ended it in time */
+    uint64_t timeout_ms;
+    int64_t started_us;
+    uint64_t started_unix_ms, pid;
+    uint64_t window_used; /* output received and not yet paid back with credit */
+    uint64_t in_credit;   /* input bytes init is ready for */
+    bool in_ended;
+    uint64_t out_bytes, dropped_bytes, log_bytes;
+    int log_fd;
+    uint64_t oom_before;
+    struct msg_result result;
+    char message[256];
+    char command[512];
+};
+
+struct keeper {
+    struct loop loop;
+    /* identity */
+    char name[BOX_NAME_MAX + 1], id[BOX_ID_LEN + 1], policy_digest[SHA256_HEX];
+    const char *data_dir, *state_dir, *socket_path; /* NULL for a one-shot box */
+    bool once;
+    uint64_t weaken;
+    uint64_t started_unix_ms;
+    struct policy policy;
+    struct ids ids;
+    char runtime_dir[64];
+    int etc_lock, claims; /* held while the box lives */
+    /* the wall */
+    struct wall wall;
+    struct cgroup cgroup;
+    char cgroup_base[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4]; /* the folders the box's groups are removed from */
+    bool limits_by_watchdog;
+    const char *memory_by; /* what holds the memory limit */
+    struct loop_source init_watch, wire, listener;
+    struct buf wire_in, wire_out;
+    bool hello, stopping, died, winding_up;
+    char death[256];
+    struct loop_timer stop_timer;
+    /* work */
+    struct audit audit;
+    struct client *clients;
+    size_t client_count;
+    struct kjob *jobs, *last_job;
+    struct kjob *by_chan[JOBS_MAX];
+    size_t job_count, running;
+    uint64_t next_job, ended;
+};
+
+/* --- wire.c: the side of init --- */
+int wire_open(struct keeper *k, struct pale_err *e) MUST_CHECK;
+void wire_send(struct keeper *k, uint8_t type, uint16_t chan, const void *p, size_t n);
+void wire_send_u64(struct keeper *k, uint8_t type, uint16_t chan, uint64_t v);
+
+/* Ends the box because of its init; every client learns why. */
+void keeper_box_died(struct keeper *k, const char *why);
+void keeper_stop(struct keeper *k);
+/* While winding up: ends the loop once every client has its last words. */
+void keeper_check_done(struct keeper *k);
+
+/* --- client.c: the side of clients --- */
+int client_listen(struct keeper *k, struct pale_err *e) MUST_CHECK;
+/* Takes over a connected socket. */
+struct client *client_add(struct keeper *k, int fd);
+/* Takes what it has sent already. The client may be gone afterwards. */
+void client_take(struct client *c);
+void client_send(struct client *c, uint8_t type, const void *p, size_t n);
+void client_error(struct client *c, enum pale_code code, const char *text);
+void client_finish(struct client *c);
+void client_flush(struct client *c);
+void client_drop(struct client *c);
+/* Tells whoever still waits to be let in that this keeper ends, and takes the socket away: they go to the next one. */
+void client_turn_away(struct keeper *k);
+/* Credit of init has come: frames that waited may go. */
+void client_resume(struct client *c);
+
+/* --- work.c: jobs --- */
+void work_exec(struct client *c, const void *p, size_t n);
+void work_stdin(struct kjob *j, const void *p, size_t n);
+void work_output(struct kjob *j, bool is_err, const uint8_t *p, size_t n);
+void work_exit(struct kjob *j, const struct msg_exit *x);
+void work_gone(struct kjob *j);
+void work_kill(struct kjob *j);
+void work_client_left(struct kjob *j);
+void work_pay_credit(struct kjob *j);
+void work_box_died(struct keeper *k, const char *why);
+struct kjob *work_find(struct keeper *k, uint64_t id);
+void work_tell(const struct kjob *j, struct msg_job *ret);
+bool work_send_log(struct client *c);

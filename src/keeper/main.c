@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pale-keeper: builds the wall of one box, is parent of its init, serves its socket, writes its audit log, holds its limits.
+ *
+ *     pale-keeper once NAME ID                         a box for one client, on descriptor 3, policy in its first frame
+ *     pale-keeper box  NAME ID DATA STATE SOCKET       a lasting box; descriptor 3 is told when it is ready
+ *
+ * main() reads as the list of stages; a stage that fails tells descriptor 3 why and ends the program. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "box/claims.h"
+#include "box/place.h"
+#include "confine/landlock.h"
+#include "confine/seccomp.h"
+#include "confine/weaken.h"
+#include "keeper/keeper.h"
+#include "keeper/watchdog.h"
+#include "tier/etc.h"
+#include "wire/frame.h"
+
+#define FIRST_CLIENT 3
+#define LAST_WORDS_MS 2000
+
+static struct keeper state;
+static struct loop_source signals;
+
+static void tell(int fd, uint8_t type, const void *p, size_t n)
+{
+    uint8_t head[FRAME_HEAD];
+    frame_put_head(head, type, 0, (uint32_t)n);
+    if (fd_write_full(fd, head, sizeof(head)))
+        (void)fd_write_full(fd, p, n);
+}
+
+static int give_up(const struct pale_err *e)
+{
+    uint8_t mem[2048];
+    struct record_writer w;
+    struct msg_error m = {.code = e->code, .text = e->text};
+    record_start(&w, mem, sizeof(mem));
+    msg_error_write(&m, &w);
+    tell(FIRST_CLIENT, TELL_ERROR, mem, w.len);
+    return 125;
+}
+
+static void loop_to_end(struct loop_timer *t)
+{
+    (void)t;
+    state.loop.stop = true;
+}
+
+void keeper_check_done(struct keeper *k)
+{
+    if (!k->winding_up)
+        return;
+    for (struct client *c = k->clients; c; c = c->next)
+        if (c->out.len > 0)
+            return;
+    k->loop.stop = true;
+}
+
+/* The only client of a one-shot box may take its time with the output; others get two seconds. */
+static void wind_up(struct keeper *k)
+{
+    k->winding_up = true;
+    keeper_check_done(k);
+    if (!k->loop.stop && !k->once) {
+        k->stop_timer.fire = loop_to_end;
+        loop_arm(&k->loop, &k->stop_timer, clock_ms() + LAST_WORDS_MS);
+    }
+}
+
+static void end_wall(struct keeper *k)
+{
+    if (k->wire.fd >= 0)
+        loop_remove(&k->loop, &k->wire);
+    if (k->init_watch.fd >= 0)
+        loop_remove(&k->loop, &k->init_watch);
+    k->wire.fd = k->init_watch.fd = -1;
+    wall_destroy(&k->wall);
+}
+
+static void audit_simple(struct keeper *k, const char *event, const char *reason)
+{
+    struct json *j = audit_begin(&k->audit, event);
+    if (reason)
+        json_text(j, "reason", reason);
+    (void)!audit_commit(&k->audit, NULL);
+}
+
+void keeper_box_died(struct keeper *k, const char *why)
+{
+    if (k->died || k->stopping)
+        return;
+    k->died = true;
+    audit_simple(k, "box.died", why);
+    client_turn_away(k);
+    end_wall(k);
+    work_box_died(k, why);
+    wind_up(k);
+}
+
+void keeper_stop(struct keeper *k)
+{
+    if (k->died || k->stopping)
+        return;
+    k->stopping = true;
+    audit_simple(k, "box.stop", NULL);
+    client_turn_away(k);
+    end_wall(k);
+    work_box_died(k, "the box was stopped");
+    wind_up(k);
+}
+
+static void on_signal(struct loop_source *s, uint32_t events)
+{
+    struct signalfd_siginfo info;
+    (void)events;
+    while (read(s->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP)
+            keeper_stop(&state);
+}
+
+/* Needs: nothing. Gives up: the starter's terminal, working folder and signals. */
+static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err *e)
+{
+    sigset_t mask;
+    bool once = argc == 4 && strcmp(argv[1], "once") == 0;
+    bool box = argc == 7 && strcmp(argv[1], "box") == 0;
+    if (!once && !box)
+        return err_set(e, PALE_BAD_INPUT, "pale-keeper is started by pale, not by hand");
+    if (!path_is_box_name(argv[2]) || strlen(argv[3]) != BOX_ID_LEN)
+        return err_set(e, PALE_BAD_INPUT, "pale-keeper: bad name or id");
+    k->once = once;
+    k->wire.fd = k->init_watch.fd = k->listener.fd = -1;
+    k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1};
+    k->etc_lock = k->claims = -1;
+    cgroup_init(&k->cgroup);
+    snprintf(k->name, sizeof(k->name), "%s", argv[2]);
+    snprintf(k->id, sizeof(k->id), "%s", argv[3]);
+    if (box) {
+        k->data_dir = argv[4];
+        k->state_dir = argv[5];
+        k->socket_path = argv[6];
+    }
+    k->weaken = weaken_from_env();
+    k->started_unix_ms = (uint64_t)time(NULL) * 1000;
+    k->memory_by = "nothing: there is no limit";
+    sigfillset(&mask);
+    if (sigprocmask(SIG_SETMASK, &mask, NULL) < 0 || chdir("/") < 0)
+        return err_os(e, "settle");
+    signal(SIGPIPE, SIG_IGN);
+    return loop_open(&k->loop, e);
+}
+
+/* Logs of jobs belong to the keeper that ran them; numbers start again. */
+static void forget_logs(const char *state_dir)
+{
+    DIR *d = opendir(state_dir);
+    for (const struct dirent *en; d && (en = readdir(d));)
+        if (strncmp(en->d_name, "job-", 4) == 0)
+            unlinkat(dirfd(d), en->d_name, 0);
+    if (d)
+        closedir(d);
+}
+
+/* Needs: the state folder. Gives up: nothing. A second keeper of the same box stops here. */
+static int stage_lock(struct keeper *k, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    if (k->once)
+        return 0;
+    snprintf(path, sizeof(path), "%s/lock", k->state_dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_os(e, "open %s", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return err_set(e, PALE_BUSY, "another keeper has this box");
+    forget_logs(k->state_dir);
+    return 0; /* held until the process ends */
+}
+
+/* The canonical policy: from the state folder, or the first frame of the only client. */
+static int stage_policy(struct keeper *k, struct pale_err *e)
+{
+    own_buf text = {0};
+    buf_init(&text, POLICY_TEXT_MAX);
+    if (k->once) {
+        uint8_t head[FRAME_HEAD];
+        struct frame f = {0};
+        size_t used;
+        if (fd_read_full(FIRST_CLIENT, head, sizeof(head)) != (ssize_t)sizeof(head) || frame_parse(head, sizeof(head), &f, &used) < 0 ||
+            head[4] != ASK_POLICY)
+            return err_set(e, PALE_PROTOCOL, "the first message must be the policy");
+        size_t n = (size_t)head[0] | (size_t)head[1] << 8 | (size_t)head[2] << 16;
+        if (!buf_reserve(&text, n + 1) || fd_read_full(FIRST_CLIENT, text.data, n) != (ssize_t)n)
+            return err_set(e, PALE_PROTOCOL, "the policy ended early");
+        text.len = n;
+    } else {
+        char path[PATH_BYTES_MAX];
+        snprintf(path, sizeof(path), "%s/policy", k->state_dir);
+        own_fd fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            return err_os(e, "open %s", path);
+        int r = fd_read_all(fd, &text, e);
+        if (r < 0)
+            return err_prefix(e, "%s", path);
+    }
+    int r = policy_parse(buf_text(&text), text.len, &k->policy, e);
+    if (r == 0)
+        r = policy_held(&k->policy, e);
+    sha256_hex(text.data, text.len, k->policy_digest); /* what was parsed is canonical: its digest is the policy's */
+    return r;
+}
+
+/* Before the effect: that this box is about to exist, with which policy. */
+static int stage_audit(struct keeper *k, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    if (k->once) {
+        char dir[PATH_BYTES_MAX];
+        int r = place_state_dir(dir, sizeof(dir), e);
+        if (r < 0)
+            return r;
+        snprintf(path, sizeof(path), "%s/runs.audit", dir);
+    } else {
+        snprintf(path, sizeof(path), "%s/audit", k->state_dir);
+    }
+    int r = audit_open(&k->audit, path, k->once, k->name, k->id, e);
+    if (r < 0)
+        return r;
+    struct utsname u;
+    uname(&u);
+    struct json *j = audit_begin(&k->audit, "box.start");
+    json_text(j, "tier", "native");
+    json_text(j, "policy", k->policy_digest);
+    json_text(j, "kernel", u.release);
+    json_text(j, "build", PALE_VERSION);
+    return audit_commit(&k->audit, e);
+}
+
+/* A limit that was asked for holds or the box does not start; a default may fall to the watchdog. */
+static int stage_limits(struct keeper *k, struct pale_err *e)
+{
+    struct cgroup_host host;
+    const struct policy_limit *lim = k->policy.limits;
+    struct cgroup_limits want = {0};
+    if (is_weak(k->weaken, WEAKEN_LIMITS))
+        return 0;
+    cgroup_find(&host);
+    if (lim[LIMIT_MEMORY].value && (host.has[CGROUP_MEMORY] || lim[LIMIT_MEMORY].asked))
+        want.memory_bytes = lim[LIMIT_MEMORY].value;
+    k->limits_by_watchdog = lim[LIMIT_MEMORY].value && !want.memory_bytes;
+    if (lim[LIMIT_MEMORY].value)
+        k->memory_by = want.memory_bytes ? host.version == 2 ? "cgroup v2" : "cgroup v1" : "the keeper's watchdog";
+    if (lim[LIMIT_PROCESSES].value && host.has[CGROUP_PIDS])
+        want.processes = 2 * lim[LIMIT_PROCESSES].value + 4; /* a second lock; our own processes count in it */
+    want.cpu_milli = lim[LIMIT_CPU_SHARE].value;
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++)
+        snprintf(k->cgroup_base[c], sizeof(k->cgroup_base[c]), "%s", host.base[c]);
+    int r = cgroup_create(&host, k->id, &want, &k->cgroup, e);
+    return r < 0 ? err_prefix(e, "the policy asks for a limit that cannot be held here (`pale doctor` says what is missing)") : 0;
+}
+
+static int admit(void *arg, pid_t pid, struct pale_err *e)
+{
+    return cgroup_admit(arg, pid, e);
+}
+
+/* No two boxes share a writable folder: ours are claimed before they are mounted. */
+static int stage_claim(struct keeper *k, struct pale_err *e)
+{
+    const struct policy *p = &k->policy;
+    const char *paths[2 * POLICY_LIST_MAX + 2];
+    size_t n = 0;
+    int r = place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
+    if (r < 0)
+        return r;
+    if (k->data_dir)
+        paths[n++] = k->data_dir;
+    if (p->project == PROJECT_LIVE && p->project_path)
+        paths[n++] = p->project_path;
+    for (size_t i = 0; i < p->write.count && n < POLICY_LIST_MAX; i++)
+        paths[n++] = p->write.item[i];
+    for (size_t i = 0; i < p->volume_count && n < 2 * POLICY_LIST_MAX; i++)
+        if (p->volumes[i].writable)
+            paths[n++] = p->volumes[i].host;
+    for (size_t i = k->data_dir ? 1 : 0; r == 0 && i < n; i++)
+        r = place_refuse_own(paths[i], e);
+    for (size_t i = 0; r == 0 && i < p->read.count; i++)
+        r = place_refuse_own(p->read.item[i], e);
+    for (size_t i = 0; r == 0 && i < p->volume_count; i++)
+        r = place_refuse_own(p->volumes[i].host, e);
+    if (r == 0 && p->project != PROJECT_NONE && p->project_path)
+        r = place_refuse_own(p->project_path, e);
+    if (r < 0)
+        return r;
+    return n ? claims_take(k->runtime_dir, k->id, k->name, paths, n, &k->claims, e) : 0;
+}
+
+/* Needs: the starter's view of the host. Builds the wall and starts init behind it. */
+static int stage_wall(struct keeper *k, struct pale_err *e)
+{
+    char init[PATH_BYTES_MAX], etc[PATH_BYTES_MAX], hex[SHA256_HEX], machine[33];
+    int r = place_program("pale-init", init, sizeof(init), e);
+    if (r < 0)
+        return r;
+    sha256_hex(k->id, strlen(k->id), hex);
+    snprintf(machine, sizeof(machine), "%.32s", hex);
+    uint64_t seed = 0;
+    for (int i = 0; i < 8; i++)
+        seed = seed * 31 + (uint64_t)k->id[i + 8];
+    if ((r = ids_choose(&k->ids, seed, k->once, e)) < 0)
+        return r;
+    if ((r = etc_prepare(k->runtime_dir, &k->ids, etc, sizeof(etc), &k->etc_lock, e)) < 0)
+        return r;
+    struct wall_plan plan = {
+        .policy = &k->policy,
+        .ids = k->ids,
+        .hostname = k->name,
+        .machine_id = machine,
+        .data_dir = k->data_dir,
+        .etc_dir = etc,
+        .init_path = init,
+        .scratch_bytes = k->policy.limits[LIMIT_DISK].value ? k->policy.limits[LIMIT_DISK].value : k->policy.limits[LIMIT_MEMORY].value,
+        .weaken = k->weaken,
+        .admit = admit,
+        .admit_arg = &k->cgroup,
+    };
+    r = native_start(&plan, &k->wall, e);
+    /* Not earlier: the builder's /proc entries must be ours until its maps are written. */
+    if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        r = err_os(e, "hide the keeper's memory");
+    return r;
+}
+
+static int stage_serve(struct keeper *k, struct pale_err *e)
+{
+    sigset_t mask;
+    int r = wire_open(k, e);
+    if (r < 0)
+        return r;
+    if (!k->once && (r = client_listen(k, e)) < 0)
+        return r;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGHUP);
+    signals = (struct loop_source){.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK), .ready = on_signal};
+    if (signals.fd < 0)
+        return err_os(e, "signalfd");
+    if ((r = loop_add(&k->loop, &signals, EPOLLIN, e)) < 0)
+        return r;
+    if (k->limits_by_watchdog)
+        watchdog_start(k);
+    return 0;
+}
+
+/* Needs: everything is open. Gives up: writing outside the folders of this box, new privileges, and every system call that a
+ * running keeper does not need; all before the first byte from the box is read. */
+static int stage_lock_up(struct keeper *k, struct pale_err *e)
+{
+    char state_dir[PATH_BYTES_MAX];
+    const char *paths[2 + CGROUP_CONTROLLERS];
+    size_t n = 0;
+    int r = k->once ? place_state_dir(state_dir, sizeof(state_dir), e) : 0;
+    if (r < 0)
+        return r;
+    paths[n++] = k->once ? state_dir : k->state_dir;
+    paths[n++] = k->runtime_dir;
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++)
+        if (k->cgroup.used[c])
+            paths[n++] = k->cgroup_base[c];
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        return err_os(e, "give up new privileges");
+    if (landlock_abi() > 0 && (r = landlock_restrict_writes(paths, n, false, e)) < 0)
+        return r;
+    if ((r = seccomp_load(seccomp_for_program(OWN_KEEPER), e)) < 0)
+        return r;
+    return 0;
+}
+
+/* A one-shot box's request goes on the wire while the wall is still being built; a lasting box says when it is ready. */
+static int stage_first_client(struct keeper *k, struct pale_err *e)
+{
+    struct client *c = k->once ? client_add(k, FIRST_CLIENT) : NULL;
+    if (c)
+        client_take(c);
+    int r = wall_await(&k->wall, e);
+    if (r < 0 || k->once)
+        return r;
+    tell(FIRST_CLIENT, TELL_DONE, NULL, 0);
+    return client_add(k, FIRST_CLIENT) ? 0 : err_nomem(e);
+}
+
+static void clean_up(struct keeper *k)
+{
+    wall_destroy(&k->wall);
+    cgroup_destroy(&k->cgroup);
+    if (k->audit.fd >= 0)
+        audit_close(&k->audit);
+    claims_drop(k->runtime_dir, k->id, &k->claims);
+    if (k->socket_path && k->listener.fd >= 0)
+        unlink(k->socket_path); /* still ours only if nobody was turned away */
+}
+
+int main(int argc, char **argv)
+{
+    static int (*const stages[])(struct keeper * k, struct pale_err * e) = {
+        stage_lock, stage_policy, stage_audit, stage_claim, stage_limits, stage_wall, stage_serve, stage_lock_up, stage_first_client};
+    struct pale_err e = {0};
+    state.audit.fd = -1;
+    int r = stage_settle(argc, argv, &state, &e);
+    for (size_t i = 0; r == 0 && i < sizeof(stages) / sizeof(stages[0]); i++)
+        r = stages[i](&state, &e);
+    if (r < 0) {
+        if (state.audit.fd >= 0)
+            audit_simple(&state, "box.refused", e.text);
+        clean_up(&state);
+        return give_up(&e);
+    }
+    r = loop_run(&state.loop, &e);
+    clean_up(&state);
+    return r < 0 ? 125 : 0;
+}
