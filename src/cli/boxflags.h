@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The flags that make a policy, the same for every verb that makes a box, and policy files. */
+#pragma once
+
+#include "cli/cli.h"
+#include "policy/policy.h"
+#include "wire/message.h"
+
+extern const struct option box_options[];
+
+/* Defaults, then --policy FILE, then the flags. The result is checked. default_project is what an unset project is set to. */
+int boxflags_policy(const struct args *a, struct policy *ret, struct pale_err *e) MUST_CHECK;
+
+/* Adds the host's variables that the policy lets pass to a request; variables already there stay. */
+void boxflags_pass_env(const struct policy *p, struct msg_exec *m);
+
+/* Runs pale-policy on a file: canonical text in out, or its complaints in complaints and PALE_BAD_INPUT. */
+int boxflags_read_file(const char *file, bool json_errors, struct buf *out, struct buf *complaints, struct pale_err *e) MUST_CHECK;

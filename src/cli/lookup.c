@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the way from a name on the command line to a box. */
+#include "cli/lookup.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "cli/reach.h"
+#include "confine/cgroup.h"
+#include "wire/message.h"
+
+#define STOP_WAIT_MS 10000
+
+const struct option scope_options[] = {
+    {"global", 'g', NULL, "the user's own box, not the project's", NULL},
+    {0},
+};
+
+enum place_scope lookup_scope(const struct args *a)
+{
+    return args_has(a, "global") ? SCOPE_USER : SCOPE_ANY;
+}
+
+int lookup_box(const struct args *a, const char *name, struct place *ret, struct pale_err *e)
+{
+    int r = place_find(name, lookup_scope(a), ret, e);
+    if (r == 0 && ret->project && !a->json && place_shadows(ret))
+        cli_note("note: the project's box %s hides your own of that name (--global reaches it)", name);
+    return r;
+}
+
+int lookup_make(const char *name, enum place_scope scope, const struct policy *p, struct place *ret, struct pale_err *e)
+{
+    own_buf text = {0};
+    buf_init(&text, POLICY_TEXT_MAX);
+    policy_write(p, &text);
+    if (text.failed)
+        return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
+    int r = place_create(name, scope, ret, e);
+    if (r < 0)
+        return r;
+    own_fd dir = open(ret->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    r = dir < 0 ? err_os(e, "open %s", ret->state) : fd_replace_file(dir, "policy", text.data, text.len, 0600, e);
+    if (r < 0)
+        (void)!place_remove(ret, true, NULL);
+    return r;
+}
+
+static int read_policy(const struct place *p, struct buf *text, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    buf_init(text, POLICY_TEXT_MAX);
+    snprintf(path, sizeof(path), "%s/policy", p->state);
+    own_fd fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_os(e, "open %s", path);
+    int r = fd_read_all(fd, text, e);
+    return r < 0 ? err_prefix(e, "%s", path) : 0;
+}
+
+int lookup_policy(const struct place *p, struct policy *ret, struct pale_err *e)
+{
+    own_buf text = {0};
+    int r = read_policy(p, &text, e);
+    if (r == 0)
+        r = policy_parse(buf_text(&text), text.len, ret, e);
+    return r < 0 ? err_prefix(e, "the policy of %s", p->name) : 0;
+}
+
+int lookup_has_line(const struct place *p, const char *begin, bool *ret, struct pale_err *e)
+{
+    own_buf text = {0};
+    int r = read_policy(p, &text, e);
+    if (r < 0)
+        return r;
+    const char *at = buf_text(&text);
+    size_t n = strlen(begin);
+    *ret = false;
+    while (at && !*ret) {
+        *ret = strncmp(at, begin, n) == 0;
+        at = strchr(at, '\n');
+        at = at ? at + 1 : NULL;
+    }
+    return 0;
+}
+
+/* The keeper holds this lock as long as it lives. One that was killed has left its cgroup. */
+static int wait_for_keeper(const struct place *p, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    int64_t until = clock_ms() + STOP_WAIT_MS;
+    snprintf(path, sizeof(path), "%s/lock", p->state);
+    own_fd fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (clock_ms() > until)
+            return err_set(e, PALE_TIMEOUT, "the keeper of %s did not end within %d s", p->name, STOP_WAIT_MS / 1000);
+        usleep(1000);
+    }
+    cgroup_sweep(p->id); /* while we hold the lock, so that no keeper is just starting */
+    return 0;
+}
+
+int lookup_stop(const struct place *p, struct pale_err *e)
+{
+    own_reach r = {.fd = -1};
+    struct frame f;
+    reach_init(&r);
+    int res = reach_box(&r, p, false, e);
+    if (res == 0) {
+        if ((res = reach_send(&r, ASK_STOP, NULL, 0, e)) == 0)
+            res = reach_receive(&r, &f, e);
+        if (res < 0 && e->code != PALE_GONE)
+            return res;
+    } else if (e->code != PALE_NOT_FOUND) {
+        return res;
+    }
+    return wait_for_keeper(p, e);
+}

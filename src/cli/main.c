@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pale: the command. Links libc and our own code alone, so that it starts in a millisecond. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/nearest.h"
+#include "base/quote.h"
+#include "cli/cli.h"
+
+static const struct verb *find_verb(const char *name)
+{
+    for (const struct verb *const *v = cli_verbs; *v; v++)
+        if (strcmp((*v)->name, name) == 0)
+            return *v;
+    return NULL;
+}
+
+/* With no verb there is no table to read the words by; --json is honoured wherever it stands. */
+static int unknown_verb(const char *name, int argc, char **argv)
+{
+    static struct args plain;
+    struct pale_err e;
+    struct nearest near;
+    char shown[80];
+    nearest_init(&near, name);
+    for (const struct verb *const *v = cli_verbs; *v; v++)
+        nearest_offer(&near, (*v)->name);
+    quote_into(shown, sizeof(shown), name, strlen(name));
+    if (near.best)
+        err_set(&e, PALE_BAD_INPUT, "there is no verb %s; did you mean %s?", shown, near.best);
+    else
+        err_set(&e, PALE_BAD_INPUT, "there is no verb %s; `pale help` lists them", shown);
+    for (int i = 0; i < argc; i++)
+        plain.json = plain.json || strcmp(argv[i], "--json") == 0;
+    return cli_fail(&plain, &e);
+}
+
+static int show_help(int argc, char **argv)
+{
+    if (argc == 0) {
+        cli_overview();
+        return 0;
+    }
+    const struct verb *v = find_verb(argv[0]);
+    if (!v)
+        return unknown_verb(argv[0], argc, argv);
+    cli_help(v);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct args args;
+    struct pale_err e;
+    if (argc < 2) {
+        cli_overview();
+        return 125;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return show_help(argc - 2, argv + 2);
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0)
+        name = "version";
+    const struct verb *v = find_verb(name);
+    if (!v)
+        return unknown_verb(name, argc - 2, argv + 2);
+    if (args_parse(v, argc - 2, argv + 2, &args, &e) < 0)
+        return cli_fail(&args, &e);
+    if (args_has(&args, "help")) {
+        cli_help(v);
+        return 0;
+    }
+    return v->run(&args);
+}

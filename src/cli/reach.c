@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the connection of the command to a keeper. */
+#include "cli/reach.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/limits.h"
+#include "wire/message.h"
+
+#define START_TRIES 200
+#define START_PAUSE_US 10000
+#define IN_MAX (FRAME_HEAD + FRAME_PAYLOAD_MAX + 65536)
+
+extern char **environ;
+
+void reach_init(struct reach *r)
+{
+    *r = (struct reach){.fd = -1};
+    buf_init(&r->in, IN_MAX);
+}
+
+void reach_close(struct reach *r)
+{
+    own_close(&r->fd);
+    buf_done(&r->in);
+}
+
+static int try_connect(const char *path)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    size_t n = strlen(path);
+    if (n >= sizeof(sa.sun_path))
+        return errno = ENAMETOOLONG, -1;
+    memcpy(sa.sun_path, path, n + 1);
+    own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
+        return -1;
+    return take_fd(&fd);
+}
+
+/* In the child between vfork and exec: descriptor 3 and nothing else of ours; its own session, so that no key of our terminal
+ * reaches it. */
+static pid_t spawn(const char *program, char *const argv[], int socket_fd, int null_fd)
+{
+    pid_t pid = vfork();
+    if (pid == 0) {
+        setsid();
+        for (int i = 0; i < 3; i++)
+            dup2(null_fd, i);
+        dup2(socket_fd, 3);
+        syscall(SYS_close_range, 4, ~0u, 0);
+        execve(program, argv, environ);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* first is put on the wire before the keeper starts, so that it need not wait for us. */
+static int start_keeper(struct reach *r, char *const argv[], const struct buf *first, struct pale_err *e)
+{
+    char program[PATH_BYTES_MAX];
+    int pair[2];
+    int res = place_program("pale-keeper", program, sizeof(program), e);
+    if (res < 0)
+        return res;
+    own_fd null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return err_os(e, "make a socket pair");
+    own_fd theirs = pair[1];
+    r->fd = pair[0];
+    /* A policy too large for the socket's buffer goes out afterwards. */
+    bool early = first && first->len < 65536;
+    if (early && (res = reach_send(r, ASK_POLICY, first->data, first->len, e)) < 0)
+        return res;
+    r->keeper = spawn(program, argv, theirs, null);
+    if (r->keeper < 0)
+        return err_os(e, "start %s", program);
+    return first && !early ? reach_send(r, ASK_POLICY, first->data, first->len, e) : 0;
+}
+
+static int start_box(struct reach *r, const struct place *p, struct pale_err *e)
+{
+    char *argv[] = {(char *)"pale-keeper", (char *)"box",    (char *)p->name,   (char *)p->id,
+                    (char *)p->data,       (char *)p->state, (char *)p->socket, NULL};
+    struct frame f;
+    int res = start_keeper(r, argv, NULL, e);
+    if (res < 0)
+        return res;
+    r->keeper = 0; /* it outlives us */
+    res = reach_receive(r, &f, e);
+    if (res == 0 && f.type != TELL_DONE)
+        res = err_set(e, PALE_PROTOCOL, "the keeper of %s does not speak our language; was pale upgraded? `pale stop %s` and try again",
+                      p->name, p->name);
+    return res;
+}
+
+int reach_box(struct reach *r, const struct place *p, bool start, struct pale_err *e)
+{
+    for (int tries = 0; tries < START_TRIES; tries++) {
+        r->fd = try_connect(p->socket);
+        if (r->fd >= 0)
+            return 0;
+        if (errno != ENOENT && errno != ECONNREFUSED)
+            return err_os(e, "reach the keeper of %s", p->name);
+        if (!start)
+            return err_set(e, PALE_NOT_FOUND, "box %s is not running", p->name);
+        int res = start_box(r, p, e);
+        if (res == 0)
+            return 0;
+        own_close(&r->fd);
+        buf_clear(&r->in);
+        r->taken = 0;
+        /* Somebody else is starting or stopping it this very moment. */
+        if (e->code != PALE_BUSY)
+            return res;
+        usleep(START_PAUSE_US);
+    }
+    return err_set(e, PALE_BUSY, "the keeper of %s neither answers nor ends", p->name);
+}
+
+int reach_once(struct reach *r, const struct policy *policy, struct pale_err *e)
+{
+    uint8_t random[8];
+    char id[BOX_ID_LEN + 1], name[32];
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return err_os(e, "getrandom");
+    for (int i = 0; i < 8; i++)
+        snprintf(id + 2 * i, 3, "%02x", random[i]);
+    snprintf(name, sizeof(name), "run-%.8s", id);
+    char *argv[] = {(char *)"pale-keeper", (char *)"once", name, id, NULL};
+    own_buf text = {0};
+    buf_init(&text, POLICY_TEXT_MAX);
+    policy_write(policy, &text);
+    if (text.failed)
+        return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
+    return start_keeper(r, argv, &text, e);
+}
+
+/* The keeper hung up on us: what it said before tells why. */
+static int hung_up(struct reach *r, struct pale_err *e)
+{
+    struct frame f;
+    int os = errno, res;
+    if (os != EPIPE && os != ECONNRESET)
+        return err_os(e, "talk to the keeper");
+    while ((res = reach_receive(r, &f, e)) == 0)
+        ;
+    return res;
+}
+
+int reach_send(struct reach *r, uint8_t type, const void *p, size_t n, struct pale_err *e)
+{
+    uint8_t head[FRAME_HEAD];
+    frame_put_head(head, type, 0, (uint32_t)n);
+    ssize_t w = send(r->fd, head, sizeof(head), MSG_NOSIGNAL | (n ? MSG_MORE : 0));
+    if (w != (ssize_t)sizeof(head))
+        return hung_up(r, e);
+    for (const char *at = p; n > 0;) {
+        w = send(r->fd, at, n, MSG_NOSIGNAL);
+        if (w < 0 && errno == EINTR)
+            continue;
+        if (w < 0)
+            return hung_up(r, e);
+        at += w;
+        n -= (size_t)w;
+    }
+    return 0;
+}
+
+int reach_next(struct reach *r, struct frame *ret)
+{
+    size_t used = 0;
+    if (r->taken == r->in.len)
+        r->taken = r->in.len = 0;
+    int got = frame_parse(r->in.data + r->taken, r->in.len - r->taken, ret, &used);
+    if (got == 1)
+        r->taken += used;
+    return got;
+}
+
+int reach_fill(struct reach *r)
+{
+    buf_consume(&r->in, r->taken);
+    r->taken = 0;
+    /* Small at first: most answers are. Whoever sends much fills it and gets more. */
+    if (!buf_reserve(&r->in, r->in.cap == 0 ? 2048 : r->in.cap < 65536 ? 65536 : 16384))
+        return errno = EMSGSIZE, -1;
+    ssize_t n;
+    do
+        n = recv(r->fd, r->in.data + r->in.len, r->in.cap - r->in.len, 0);
+    while (n < 0 && errno == EINTR);
+    if (n > 0)
+        r->in.len += (size_t)n;
+    return n > 0 ? 1 : (int)n;
+}
+
+int reach_receive(struct reach *r, struct frame *ret, struct pale_err *e)
+{
+    int got;
+    while ((got = reach_next(r, ret)) == 0) {
+        int n = reach_fill(r);
+        if (n < 0)
+            return err_os(e, "listen to the keeper");
+        if (n == 0)
+            return err_set(e, PALE_GONE, "the keeper ended without an answer");
+    }
+    if (got < 0)
+        return err_set(e, PALE_PROTOCOL, "the keeper does not speak our language");
+    if (ret->type == TELL_ERROR) {
+        struct msg_error m;
+        if (!msg_error_parse(ret->data, ret->len, &m) || m.code == 0 || m.code >= PALE_CODE_COUNT)
+            return err_set(e, PALE_PROTOCOL, "the keeper sent an error that cannot be read");
+        return err_set(e, (enum pale_code)m.code, "%s", m.text);
+    }
+    return 0;
+}
+
+void reach_end(struct reach *r)
+{
+    /* Nothing more to say: this ends a one-shot box. Then wait until it is really gone. */
+    if (r->keeper <= 0)
+        return;
+    shutdown(r->fd, SHUT_WR);
+    while (waitpid(r->keeper, NULL, 0) < 0 && errno == EINTR)
+        ;
+    r->keeper = 0;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reaching a keeper: over its socket, or by starting one. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "box/place.h"
+#include "policy/policy.h"
+#include "wire/frame.h"
+
+struct reach {
+    int fd;
+    pid_t keeper; /* of a one-shot box: our child; else 0 */
+    struct buf in;
+    size_t taken; /* bytes of in that were handed out */
+};
+
+void reach_init(struct reach *r);
+void reach_close(struct reach *r);
+#define own_reach CLEANUP(reach_close) struct reach
+
+/* The keeper of a box that exists; started if there is none and start is set, else PALE_NOT_FOUND. */
+int reach_box(struct reach *r, const struct place *p, bool start, struct pale_err *e) MUST_CHECK;
+
+/* A keeper for one box and one command. The wall is built while the caller goes on. */
+int reach_once(struct reach *r, const struct policy *policy, struct pale_err *e) MUST_CHECK;
+
+int reach_send(struct reach *r, uint8_t type, const void *p, size_t n, struct pale_err *e) MUST_CHECK;
+
+/* A frame that is here already: 1, 0 (none), -1 (the keeper talks nonsense). Valid until the next call. */
+int reach_next(struct reach *r, struct frame *ret);
+
+/* Reads more bytes: 1, 0 at the end of the connection, -1 with errno. */
+int reach_fill(struct reach *r);
+
+/* The next frame, waiting for it. TELL_ERROR becomes the error it carries. */
+int reach_receive(struct reach *r, struct frame *ret, struct pale_err *e) MUST_CHECK;
+
+/* Waits for a one-shot box to be gone. */
+void reach_end(struct reach *r);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A session: one command in a box with this process's standard streams, or with buffers of the caller's. */
+#pragma once
+
+#include "cli/reach.h"
+#include "wire/message.h"
+
+struct session {
+    struct reach *reach;
+    struct msg_exec *request;
+    bool forward_input; /* our standard input goes to the command */
+    bool terminal;      /* raw mode, resize, signals by keyboard */
+    /* Where output goes: NULL means our own streams. */
+    struct buf *out, *err;
+    int out_fd;        /* if >= 0 and out is NULL, standard output goes here */
+    int in_fd;         /* where input comes from */
+    bool heard;        /* something has come from the keeper */
+    bool fed;          /* some of our input has gone */
+    bool turned_away;  /* the keeper said first of all that it was ending: nothing was done */
+    char message[512]; /* filled from the result */
+};
+
+void session_init(struct session *s, struct reach *r, struct msg_exec *m);
+
+/* Sends the request and carries bytes until the result comes. */
+int session_run(struct session *s, struct msg_result *ret, struct pale_err *e) MUST_CHECK;
+
+/* Only sends the request. */
+int session_ask(struct session *s, struct pale_err *e) MUST_CHECK;

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the verb audit: showing, following and verifying a box's log. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/quote.h"
+#include "box/audit.h"
+#include "cli/cli.h"
+#include "cli/lookup.h"
+#include "cli/verbs.h"
+
+static const struct option audit_options[] = {
+    {"verify", 0, NULL, "recompute the chain of digests", NULL},
+    {"follow", 'f', NULL, "go on as records come", NULL},
+    {"runs", 0, NULL, "the log of one-shot runs instead of a box's", NULL},
+    {0},
+};
+
+static int log_path(struct args *a, char *ret, size_t cap, struct pale_err *e)
+{
+    struct place p;
+    int r;
+    if (args_has(a, "runs")) {
+        char dir[PATH_BYTES_MAX];
+        if ((r = place_state_dir(dir, sizeof(dir), e)) == 0)
+            snprintf(ret, cap, "%s/runs.audit", dir);
+        return r;
+    }
+    if (a->count < 1)
+        return err_set(e, PALE_BAD_INPUT, "which box? pale audit %s", a->verb->usage);
+    if ((r = lookup_box(a, a->word[0], &p, e)) == 0)
+        snprintf(ret, cap, "%s/audit", p.state);
+    return r;
+}
+
+static int verify(struct args *a, const char *path)
+{
+    struct audit_check c;
+    struct pale_err e;
+    if (audit_verify(path, &c, &e) < 0)
+        return cli_fail(a, &e);
+    if (a->json) {
+        own_buf b = {0};
+        struct json j;
+        buf_init(&b, 8192);
+        json_start(&j, &b);
+        json_object(&j, NULL);
+        json_bool(&j, "good", c.good);
+        json_u64(&j, "records", c.records);
+        json_u64(&j, "torn", c.torn);
+        json_text(&j, "head", c.head);
+        if (!c.good) {
+            json_u64(&j, "line", c.bad_line);
+            json_text(&j, "problem", c.problem);
+        }
+        json_end_object(&j);
+        int failed = cli_json(&b);
+        return failed ? failed : c.good ? 0 : 1;
+    }
+    if (c.good)
+        printf("good: %llu records, head %s\n", (unsigned long long)c.records, c.head);
+    else if (c.bad_line)
+        printf("BAD at line %llu: %s\n", (unsigned long long)c.bad_line, c.problem);
+    else
+        printf("BAD: %s\n", c.problem);
+    return c.good ? 0 : 1;
+}
+
+/* The text of "key":"…" in a line of ours, still escaped; "" if it is not there. */
+static void field(const char *line, const char *key, char *ret, size_t cap)
+{
+    char pattern[32];
+    snprintf(pattern, sizeof(pattern), "\"%s\":", key);
+    const char *at = strstr(line, pattern);
+    ret[0] = 0;
+    if (!at)
+        return;
+    at += strlen(pattern);
+    size_t n = 0;
+    if (*at == '"') {
+        for (at++; at[n] && at[n] != '"'; n++)
+            n += at[n] == '\\' && at[n + 1];
+    } else {
+        int depth = 0;
+        bool text = false;
+        for (; at[n] && (depth > 0 || text || (at[n] != ',' && at[n] != '}')); n++) {
+            if (at[n] == '\\' && at[n + 1])
+                n++;
+            else if (at[n] == '"')
+                text = !text;
+            else if (!text)
+                depth += (at[n] == '[') - (at[n] == ']');
+        }
+    }
+    snprintf(ret, cap, "%.*s", (int)(n < cap ? n : cap - 1), at);
+}
+
+/* JSON escapes keep every control byte out of what is printed here. */
+static void show(const char *line)
+{
+    char time[40], event[40], job[24], what[256], status[24], reason[200];
+    field(line, "time", time, sizeof(time));
+    field(line, "event", event, sizeof(event));
+    field(line, "job", job, sizeof(job));
+    field(line, "argv", what, sizeof(what));
+    if (!what[0])
+        field(line, "request", what, sizeof(what));
+    field(line, "status", status, sizeof(status));
+    field(line, "reason", reason, sizeof(reason));
+    own_buf b = {0};
+    buf_init(&b, 4096);
+    buf_addf(&b, "%.23sZ  %-14s", time, event);
+    if (job[0])
+        buf_addf(&b, " job %s", job);
+    if (status[0])
+        buf_addf(&b, " exit %s", status);
+    if (what[0])
+        buf_addf(&b, " %s", what);
+    if (reason[0])
+        buf_addf(&b, " (%s)", reason);
+    own_buf safe = {0};
+    buf_init(&safe, 8192);
+    quote_text(&safe, b.data, b.len, 4000);
+    printf("%s\n", buf_text(&safe));
+}
+
+static int run_audit(struct args *a)
+{
+    struct pale_err e;
+    char path[PATH_BYTES_MAX + 16];
+    if (log_path(a, path, sizeof(path), &e) < 0)
+        return cli_fail(a, &e);
+    if (args_has(a, "verify"))
+        return verify(a, path);
+    FILE *f = fopen(path, "re");
+    if (!f) {
+        if (errno == ENOENT)
+            return 0; /* nothing was done yet */
+        err_os(&e, "open %s", path);
+        return cli_fail(a, &e);
+    }
+    char *line = NULL;
+    size_t cap = 0;
+    for (;;) {
+        ssize_t n = getline(&line, &cap, f);
+        if (n > 0 && a->json)
+            fwrite(line, 1, (size_t)n, stdout);
+        else if (n > 0)
+            show(line);
+        if (n > 0)
+            continue;
+        if (fflush(stdout) != 0 || !args_has(a, "follow"))
+            break;
+        clearerr(f);
+        usleep(100000);
+    }
+    free(line);
+    fclose(f);
+    return 0;
+}
+
+static const struct option *const tables[] = {audit_options, scope_options, common_options, NULL};
+
+const struct verb verb_audit = {"audit",
+                                "Trust",
+                                "show or verify what was done",
+                                "[--verify|--follow] BOX | --runs",
+                                "Every deed and every refusal, written before it took effect, each record carrying the digest of the one\n"
+                                "before. --json prints the records as they are. --verify finds changed, missing or reordered records.",
+                                tables,
+                                0,
+                                1,
+                                -1,
+                                run_audit};

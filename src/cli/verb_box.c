@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the verbs about boxes as a whole: create, ls, inspect, stop, rm, prove. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/number.h"
+#include "box/receipt.h"
+#include "cli/boxflags.h"
+#include "cli/cli.h"
+#include "cli/lookup.h"
+#include "cli/reach.h"
+#include "cli/session.h"
+#include "cli/verbs.h"
+#include "wire/message.h"
+
+static const struct option create_options[] = {
+    {"in-project", 0, NULL, "in .pale of the working folder's project", NULL},
+    {"no-start", 0, NULL, "do not start it yet", NULL},
+    {0},
+};
+
+static int run_create(struct args *a)
+{
+    struct pale_err e;
+    struct place p;
+    own_policy policy = {0};
+    const char *name = a->count > 0 ? a->word[0] : "default";
+    if (boxflags_policy(a, &policy, &e) < 0 ||
+        lookup_make(name, args_has(a, "in-project") ? SCOPE_PROJECT : SCOPE_USER, &policy, &p, &e) < 0)
+        return cli_fail(a, &e);
+    if (!args_has(a, "no-start")) {
+        own_reach r = {.fd = -1};
+        reach_init(&r);
+        if (reach_box(&r, &p, true, &e) < 0) {
+            (void)!place_remove(&p, true, NULL);
+            return cli_fail(a, &e);
+        }
+    }
+    if (a->json) {
+        own_buf b = {0};
+        struct json j;
+        buf_init(&b, 65536);
+        json_start(&j, &b);
+        json_object(&j, NULL);
+        json_text(&j, "name", p.name);
+        json_text(&j, "id", p.id);
+        json_text(&j, "scope", p.project ? "project" : "user");
+        json_text(&j, "data", p.data);
+        json_text(&j, "state", args_has(a, "no-start") ? "stopped" : "ready");
+        json_end_object(&j);
+        return cli_json(&b);
+    }
+    printf("box %s [%s] id=%s\n", p.name, p.project ? "project" : "user", p.id);
+    return 0;
+}
+
+/* Asks a running keeper about itself; false if there is none. */
+static bool ask_info(const struct place *p, struct reach *r, struct msg_info *ret)
+{
+    struct frame f;
+    struct pale_err e;
+    return reach_box(r, p, false, &e) == 0 && reach_send(r, ASK_INFO, NULL, 0, &e) == 0 && reach_receive(r, &f, &e) == 0 &&
+           f.type == TELL_INFO && msg_info_parse(f.data, f.len, ret);
+}
+
+struct listing {
+    struct json *j;
+    struct table *t;
+};
+
+static int list_one(void *arg, const struct place *p)
+{
+    struct listing *l = arg;
+    struct msg_info info = {0};
+    char number[32] = "";
+    own_reach r = {.fd = -1};
+    reach_init(&r);
+    bool up = ask_info(p, &r, &info);
+    const char *state = !up ? "stopped" : info.jobs ? "running" : "ready";
+    if (up)
+        snprintf(number, sizeof(number), "%llu", (unsigned long long)info.jobs);
+    if (l->j) {
+        json_object(l->j, NULL);
+        json_text(l->j, "name", p->name);
+        json_text(l->j, "id", p->id);
+        json_text(l->j, "scope", p->project ? "project" : "user");
+        json_text(l->j, "state", state);
+        json_u64(l->j, "jobs", info.jobs);
+        json_text(l->j, "data", p->data);
+        json_end_object(l->j);
+        return 0;
+    }
+    table_cell(l->t, p->name);
+    table_cell(l->t, p->project ? "project" : "user");
+    table_cell(l->t, state);
+    table_cell(l->t, number);
+    table_cell(l->t, p->id);
+    return 0;
+}
+
+static int run_ls(struct args *a)
+{
+    struct pale_err e;
+    struct json j;
+    struct table t;
+    own_buf b = {0};
+    struct listing l = {.j = a->json ? &j : NULL, .t = &t};
+    buf_init(&b, 64 << 20);
+    json_start(&j, &b);
+    json_list(&j, NULL);
+    static const char *const heads[] = {"NAME", "SCOPE", "STATE", "JOBS", "ID"};
+    table_init(&t, heads, 5);
+    if (place_each(true, list_one, &l, &e) < 0)
+        return cli_fail(a, &e);
+    if (a->json) {
+        json_end_list(&j);
+        return cli_json(&b);
+    }
+    table_print(&t);
+    return 0;
+}
+
+static int run_inspect(struct args *a)
+{
+    struct pale_err e;
+    struct place p;
+    own_policy policy = {0};
+    own_reach r = {.fd = -1};
+    own_buf b = {0};
+    struct msg_info info = {0};
+    char digest[SHA256_HEX];
+    reach_init(&r);
+    if (lookup_box(a, a->word[0], &p, &e) < 0 || lookup_policy(&p, &policy, &e) < 0)
+        return cli_fail(a, &e);
+    bool up = ask_info(&p, &r, &info);
+    policy_digest(&policy, digest);
+    buf_init(&b, 4 << 20);
+    if (a->json) {
+        struct json j;
+        json_start(&j, &b);
+        json_object(&j, NULL);
+        json_text(&j, "name", p.name);
+        json_text(&j, "id", p.id);
+        json_text(&j, "scope", p.project ? "project" : "user");
+        json_text(&j, "state", !up ? "stopped" : info.jobs ? "running" : "ready");
+        json_text(&j, "data", p.data);
+        json_text(&j, "state_dir", p.state);
+        if (up) {
+            json_u64(&j, "keeper_pid", info.keeper_pid);
+            json_u64(&j, "init_pid", info.init_pid);
+            json_u64(&j, "jobs", info.jobs);
+            json_u64(&j, "ended", info.ended);
+            json_text(&j, "memory_limit_held_by", info.memory_by);
+        }
+        json_text(&j, "policy_digest", digest);
+        policy_json(&policy, &j, "policy");
+        json_end_object(&j);
+        return cli_json(&b);
+    }
+    printf("name      %s\nid        %s\nscope     %s\nstate     %s\ndata      %s\naudit     %s/audit\n", p.name, p.id,
+           p.project ? "project" : "user",
+           !up         ? "stopped"
+           : info.jobs ? "running"
+                       : "ready",
+           p.data, p.state);
+    if (up)
+        printf("keeper    pid %llu, init %llu, %llu running, %llu ended\nmemory    held by %s\n", (unsigned long long)info.keeper_pid,
+               (unsigned long long)info.init_pid, (unsigned long long)info.jobs, (unsigned long long)info.ended, info.memory_by);
+    policy_show(&policy, &b);
+    printf("policy    sha256 %s\n%s", digest, buf_text(&b));
+    return 0;
+}
+
+static int run_stop(struct args *a)
+{
+    struct pale_err e;
+    struct place p;
+    for (int i = 0; i < a->count; i++)
+        if (lookup_box(a, a->word[i], &p, &e) < 0 || lookup_stop(&p, &e) < 0)
+            return cli_fail(a, &e);
+    if (a->json)
+        printf("{\"stopped\":%d}\n", a->count);
+    return 0;
+}
+
+static const struct option rm_options[] = {
+    {"keep-data", 0, NULL, "leave the box's data folder", NULL},
+    {"force", 'f', NULL, "no error if there is no such box", NULL},
+    {0},
+};
+
+static int run_rm(struct args *a)
+{
+    struct pale_err e;
+    struct place p;
+    int removed = 0;
+    for (int i = 0; i < a->count; i++) {
+        int r = lookup_box(a, a->word[i], &p, &e);
+        if (r == -PALE_NOT_FOUND && args_has(a, "force"))
+            continue;
+        if (r < 0 || lookup_stop(&p, &e) < 0 || place_remove(&p, !args_has(a, "keep-data"), &e) < 0)
+            return cli_fail(a, &e);
+        removed++;
+    }
+    if (a->json)
+        printf("{\"removed\":%d}\n", removed);
+    return 0;
+}
+
+static int run_prove(struct args *a)
+{
+    static struct msg_exec m;
+    struct pale_err e;
+    struct place p;
+    own_reach r = {.fd = -1};
+    own_buf out = {0}, err = {0};
+    struct session s;
+    struct msg_result result;
+    static struct receipt receipt;
+    reach_init(&r);
+    buf_init(&out, 65536);
+    buf_init(&err, 65536);
+    if (lookup_box(a, a->word[0], &p, &e) < 0 || reach_box(&r, &p, true, &e) < 0)
+        return cli_fail(a, &e);
+    own_policy policy = {0};
+    if (lookup_policy(&p, &policy, &e) < 0)
+        return cli_fail(a, &e);
+    m = (struct msg_exec){.flags = EXEC_BUILTIN, .user = "", .cwd = "/", .label = "prove", .argc = 2, .timeout_ms = 10000};
+    m.argv[0] = "probe";
+    m.argv[1] = p.state; /* a secret of ours that must not be there */
+    session_init(&s, &r, &m);
+    s.out = &out;
+    s.err = &err;
+    if (session_run(&s, &result, &e) < 0)
+        return cli_fail(a, &e);
+    if (receipt_judge(&policy, buf_text(&out), &receipt, &e) < 0)
+        return cli_fail(a, &e);
+    if (a->json) {
+        own_buf b = {0};
+        struct json j;
+        buf_init(&b, 1 << 20);
+        json_start(&j, &b);
+        receipt_json(&receipt, &policy, p.name, &j);
+        int failed = cli_json(&b);
+        return failed ? failed : receipt.bad ? 1 : 0;
+    }
+    struct table t;
+    static const char *const heads[] = {"ATTEMPT", "EXPECTED", "OBSERVED", ""};
+    table_init(&t, heads, 4);
+    for (size_t i = 0; i < receipt.count; i++) {
+        table_cell(&t, receipt.row[i].name);
+        table_cell(&t, receipt.row[i].expected);
+        table_cell(&t, receipt.row[i].observed);
+        table_cell(&t, receipt.row[i].good ? "ok" : "LEAK");
+    }
+    table_print(&t);
+    printf("%zu attempts, %zu refused as they must be, %zu not\n", receipt.count, receipt.count - receipt.bad, receipt.bad);
+    return receipt.bad ? 1 : 0;
+}
+
+static const struct option *const create_tables[] = {create_options, box_options, common_options, NULL};
+static const struct option *const plain_tables[] = {scope_options, common_options, NULL};
+static const struct option *const ls_tables[] = {common_options, NULL};
+static const struct option *const rm_tables[] = {rm_options, scope_options, common_options, NULL};
+
+const struct verb verb_create = {"create",
+                                 "Boxes",
+                                 "make a named box",
+                                 "[FLAGS] [NAME]",
+                                 "Makes a box and starts it. Its home and /tmp are kept on disk until `pale rm`. NAME is a-z, 0-9 and '-'\n"
+                                 "(default: default). The flags below become its policy; `pale policy show NAME` prints it.",
+                                 create_tables,
+                                 0,
+                                 1,
+                                 -1,
+                                 run_create};
+const struct verb verb_ls = {"ls", "Boxes", "list boxes", "",    "The project's boxes and your own, with what runs in them.", ls_tables,
+                             0,    0,       -1,           run_ls};
+const struct verb verb_inspect = {
+    "inspect", "Boxes",    "show all about a box", "BOX", "Folders, processes, policy and how its limits are held.", plain_tables, 1, 1,
+    -1,        run_inspect};
+const struct verb verb_stop = {"stop",
+                               "Boxes",
+                               "end a box's processes",
+                               "BOX …",
+                               "Ends everything in the box at once. Its files stay; the next exec starts it again.",
+                               plain_tables,
+                               1,
+                               -1,
+                               -1,
+                               run_stop};
+const struct verb verb_rm = {
+    "rm", "Boxes", "remove a box", "[--keep-data] BOX …", "Stops the box and removes its policy, logs and files.", rm_tables, 1,
+    -1,   -1,      run_rm};
+const struct verb verb_prove = {"prove",
+                                "Trust",
+                                "try from inside what the box must refuse",
+                                "BOX",
+                                "Runs a prober in the box, as a command would run, and compares what it could do with what the policy\n"
+                                "allows. Exit status 1 if anything was open that must not be.",
+                                plain_tables,
+                                1,
+                                1,
+                                -1,
+                                run_prove};

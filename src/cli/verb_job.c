@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the verbs about commands that run or ran in a box: ps, kill, wait, logs. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/number.h"
+#include "cli/cli.h"
+#include "cli/lookup.h"
+#include "cli/reach.h"
+#include "cli/report.h"
+#include "cli/verbs.h"
+#include "wire/message.h"
+
+static const char *state_name(uint64_t state)
+{
+    static const char *const names[JOB_STATE_COUNT] = {"queued", "running", "ended"};
+    return state < JOB_STATE_COUNT ? names[state] : "unknown";
+}
+
+static void job_json(struct json *j, const struct msg_job *m)
+{
+    json_object(j, NULL);
+    json_u64(j, "job", m->id);
+    json_text(j, "state", state_name(m->state));
+    json_u64(j, "pid", m->pid);
+    json_text(j, "command", m->command);
+    json_bool(j, "detached", m->detached);
+    json_u64(j, "started_unix_ms", m->started_unix_ms);
+    json_fixed(j, "time_ms", m->time_us, 3);
+    if (m->state == JOB_ENDED) {
+        struct msg_result r = {.flags = m->flags,
+                               .status = m->status,
+                               .signal = m->signal,
+                               .time_us = m->time_us,
+                               .cpu_us = m->cpu_us,
+                               .peak_kib = m->peak_kib,
+                               .out_bytes = m->out_bytes,
+                               .dropped_bytes = m->dropped_bytes,
+                               .message = m->message};
+        json_object(j, "result");
+        report_fields(&r, j);
+        json_end_object(j);
+    }
+    json_end_object(j);
+}
+
+static int open_box(struct args *a, struct reach *r, struct pale_err *e)
+{
+    struct place p;
+    int res = lookup_box(a, a->word[0], &p, e);
+    return res < 0 ? res : reach_box(r, &p, false, e);
+}
+
+static int run_ps(struct args *a)
+{
+    struct pale_err e;
+    struct frame f;
+    struct table t;
+    struct json j;
+    own_buf b = {0};
+    own_reach r = {.fd = -1};
+    reach_init(&r);
+    buf_init(&b, 16 << 20);
+    json_start(&j, &b);
+    json_list(&j, NULL);
+    static const char *const heads[] = {"JOB", "STATE", "TIME", "EXIT", "COMMAND"};
+    table_init(&t, heads, 5);
+    int res = open_box(a, &r, &e);
+    bool down = res == -PALE_NOT_FOUND && strstr(e.text, "not running");
+    if (res == 0 && (res = reach_send(&r, ASK_JOBS, NULL, 0, &e)) == 0)
+        while ((res = reach_receive(&r, &f, &e)) == 0 && f.type == TELL_JOB) {
+            struct msg_job m;
+            char number[24], time[32], status[24] = "";
+            if (!msg_job_parse(f.data, f.len, &m))
+                break;
+            job_json(&j, &m);
+            snprintf(number, sizeof(number), "%llu", (unsigned long long)m.id);
+            if (m.state == JOB_ENDED)
+                snprintf(status, sizeof(status), "%llu", (unsigned long long)m.status);
+            table_cell(&t, number);
+            table_cell(&t, state_name(m.state));
+            table_cell(&t, number_show_ms(m.time_us / 1000, time, sizeof(time)));
+            table_cell(&t, status);
+            table_cell(&t, m.command);
+        }
+    if (res < 0 && !down)
+        return cli_fail(a, &e);
+    if (a->json) {
+        json_end_list(&j);
+        return cli_json(&b);
+    }
+    table_print(&t);
+    return 0;
+}
+
+/* A signal by name or number; 0 for none of both. */
+static int signal_number(const char *s)
+{
+    static const struct {
+        const char *name;
+        int number;
+    } rows[] = {{"HUP", SIGHUP},   {"INT", SIGINT},   {"QUIT", SIGQUIT}, {"KILL", SIGKILL}, {"TERM", SIGTERM},
+                {"USR1", SIGUSR1}, {"USR2", SIGUSR2}, {"STOP", SIGSTOP}, {"CONT", SIGCONT}, {"TSTP", SIGTSTP}};
+    uint64_t v;
+    if (strncmp(s, "SIG", 3) == 0)
+        s += 3;
+    if (number_u64(s, 64, &v))
+        return (int)v;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (strcmp(rows[i].name, s) == 0)
+            return rows[i].number;
+    return 0;
+}
+
+static int read_ref(const struct args *a, struct msg_job_ref *ret, struct pale_err *e)
+{
+    *ret = (struct msg_job_ref){0};
+    if (!number_u64(a->word[1], UINT64_MAX, &ret->id))
+        return err_set(e, PALE_BAD_INPUT, "%s is no job number; `pale ps %s` lists them", a->word[1], a->word[0]);
+    const char *s = args_get(a, "signal");
+    if (s && !(ret->signal = (uint64_t)signal_number(s)))
+        return err_set(e, PALE_BAD_INPUT, "--signal %s: write a name such as TERM or a number", s);
+    ret->follow = args_has(a, "follow");
+    return 0;
+}
+
+/* Sends a request about one job. */
+static int ask(struct args *a, struct reach *r, uint8_t type, struct pale_err *e)
+{
+    struct msg_job_ref ref;
+    uint8_t mem[128];
+    struct record_writer w;
+    int res = read_ref(a, &ref, e);
+    if (res < 0 || (res = open_box(a, r, e)) < 0)
+        return res;
+    record_start(&w, mem, sizeof(mem));
+    msg_job_ref_write(&ref, &w);
+    return reach_send(r, type, mem, w.len, e);
+}
+
+/* Takes frames until the request is done; output goes to our streams, the job to *ret. */
+static int answer(struct reach *r, bool output, struct msg_job *ret, struct pale_err *e)
+{
+    static char text[2][1024];
+    struct frame f;
+    int res;
+    while ((res = reach_receive(r, &f, e)) == 0 && f.type != TELL_DONE) {
+        if ((f.type == TELL_STDOUT || f.type == TELL_STDERR) && output) {
+            if (!fd_write_full(f.type == TELL_STDOUT ? 1 : 2, f.data, f.len))
+                return err_os(e, "write output");
+        } else if (f.type != TELL_JOB || !msg_job_parse(f.data, f.len, ret)) {
+            return err_set(e, PALE_PROTOCOL, "the keeper does not speak our language");
+        } else {
+            snprintf(text[0], sizeof(text[0]), "%s", ret->command);
+            snprintf(text[1], sizeof(text[1]), "%s", ret->message);
+            ret->command = text[0];
+            ret->message = text[1];
+        }
+    }
+    return res;
+}
+
+static int show_job(const struct msg_job *m)
+{
+    own_buf b = {0};
+    struct json j;
+    buf_init(&b, 1 << 20);
+    json_start(&j, &b);
+    job_json(&j, m);
+    return cli_json(&b);
+}
+
+static int run_kill(struct args *a)
+{
+    struct pale_err e;
+    struct msg_job m = {.command = "", .message = ""};
+    own_reach r = {.fd = -1};
+    reach_init(&r);
+    if (ask(a, &r, ASK_JOB_KILL, &e) < 0 || answer(&r, false, &m, &e) < 0)
+        return cli_fail(a, &e);
+    return a->json ? show_job(&m) : 0;
+}
+
+static int run_wait(struct args *a)
+{
+    struct pale_err e;
+    struct msg_job m = {.command = "", .message = ""};
+    own_reach r = {.fd = -1};
+    reach_init(&r);
+    if (ask(a, &r, ASK_JOB_WAIT, &e) < 0 || answer(&r, false, &m, &e) < 0)
+        return cli_fail(a, &e);
+    if (a->json) {
+        int failed = show_job(&m);
+        return failed ? failed : (int)m.status;
+    }
+    struct msg_result result = {.flags = m.flags,
+                                .status = m.status,
+                                .signal = m.signal,
+                                .time_us = m.time_us,
+                                .cpu_us = m.cpu_us,
+                                .peak_kib = m.peak_kib,
+                                .out_bytes = m.out_bytes,
+                                .dropped_bytes = m.dropped_bytes,
+                                .message = m.message};
+    report_line(&result, false);
+    return (int)m.status;
+}
+
+static int run_logs(struct args *a)
+{
+    struct pale_err e;
+    struct msg_job m = {.command = "", .message = ""};
+    own_reach r = {.fd = -1};
+    reach_init(&r);
+    if (ask(a, &r, ASK_JOB_LOGS, &e) < 0 || answer(&r, true, &m, &e) < 0)
+        return cli_fail(a, &e);
+    return 0;
+}
+
+static const struct option kill_options[] = {{"signal", 's', "SIGNAL", "send this instead of ending the whole tree", NULL}, {0}};
+static const struct option logs_options[] = {{"follow", 'f', NULL, "go on until the command ends", NULL}, {0}};
+static const struct option *const plain_tables[] = {scope_options, common_options, NULL};
+static const struct option *const kill_tables[] = {kill_options, scope_options, common_options, NULL};
+static const struct option *const logs_tables[] = {logs_options, scope_options, common_options, NULL};
+
+const struct verb verb_ps = {
+    "ps", "Jobs", "list a box's commands", "BOX", "Commands that run, wait to run, or were detached and have ended.", plain_tables, 1, 1,
+    -1,   run_ps};
+const struct verb verb_kill = {"kill",
+                               "Jobs",
+                               "end a command",
+                               "BOX JOB",
+                               "Ends the command and all its descendants at once, or sends its process group a signal.",
+                               kill_tables,
+                               2,
+                               2,
+                               -1,
+                               run_kill};
+const struct verb verb_wait = {
+    "wait", "Jobs", "wait for a command to end", "BOX JOB", "Ends with the command's own exit status.", plain_tables, 2, 2, -1, run_wait};
+const struct verb verb_logs = {"logs",
+                               "Jobs",
+                               "show what a detached command printed",
+                               "[-f] BOX JOB",
+                               "Standard output and standard error come out on ours, byte for byte.",
+                               logs_tables,
+                               2,
+                               2,
+                               -1,
+                               run_logs};
