@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# The door: what a person types. Meson builds, tools/ does the rest.
+PREFIX ?= /usr/local
+TARGET ?= policy_text
+SECONDS ?= 60
+CYCLES ?= 2000
+MESON_FLAGS ?=
+
+.DEFAULT_GOAL := build
+.PHONY: build run test lint bench fuzz cycles install clean packages-build packages-test packages-fuzz
+
+build: build/build.ninja
+	@ninja -C build --quiet
+
+build/build.ninja:
+	@meson setup build --prefix=$(PREFIX) -Dtests=$$(pkg-config --exists cmocka && echo true || echo false) $(MESON_FLAGS) >/dev/null
+
+packages-build packages-test packages-fuzz: packages-%:
+	@tools/install-packages $*
+
+run: packages-build
+	@$(MAKE) --no-print-directory build
+	@tools/demo build/src/pale
+
+test: packages-test
+	@exec tools/run-tests
+
+lint:
+	@exec tools/lint
+
+bench: packages-test
+	@$(MAKE) --no-print-directory build
+	@test -x bench/run || { echo "there is no bench/run"; exit 1; }
+	@exec bench/run
+
+fuzz: packages-fuzz
+	@exec tools/fuzz $(TARGET) $(SECONDS)
+
+cycles: packages-test
+	@$(MAKE) --no-print-directory build
+	@PALE_CYCLES=$(CYCLES) exec tools/run-tests --only cycles
+
+install: build
+	@meson configure build --prefix=$(PREFIX) >/dev/null
+	@DESTDIR="$(DESTDIR)" meson install -C build
+
+clean:
+	@rm -rf build build-weak build-asan build-fuzz
