@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes made and removed many times leave nothing: processes, mounts, namespaces, cgroups, descriptors, files."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+import harness
+
+CYCLES = int(os.environ.get("PALE_CYCLES", "200"))
+
+
+def tree(root):
+    return sorted(str(p.relative_to(root)) for p in pathlib.Path(root).rglob("*"))
+
+
+def namespaces():
+    found = set()
+    for pid in harness.pids():
+        for kind in ("mnt", "net", "pid", "user", "ipc", "uts", "cgroup"):
+            try:
+                found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
+            except OSError:
+                pass
+    return found
+
+
+def picture(pale):
+    return {"mounts": harness.mounts(), "cgroups": [g for g in harness.cgroups() if not pathlib.Path(g, "cgroup.procs").read_text().strip()],
+            "processes": harness.processes_of(pale.root), "boxes": pale.boxes(), "sockets": tree(pale.root / "run")}
+
+
+def kernel_slabs():
+    """Memory namespaces of any kind that nobody shows would still hold."""
+    try:
+        rows = {line.split()[0]: int(line.split()[1]) for line in open("/proc/slabinfo").readlines()[2:]}
+    except (OSError, ValueError, IndexError):
+        return {}
+    return {k: rows.get(k, 0) for k in ("mnt_namespace", "net_namespace", "pid_namespace", "user_namespace", "uts_namespace")}
+
+
+@pytest.mark.limit(800)
+def test_create_exec_destroy_cycles_leave_nothing(pale):
+    pale.create("warm")
+    pale.ok("rm", "warm")
+    before, names = picture(pale), namespaces()
+    files = tree(pale.root / "state")
+    for i in range(CYCLES):
+        name = f"c{i}"
+        for args in (["create", name], ["exec", "-q", name, "--", "sh", "-c", "echo x > f; sleep 100 & true"], ["rm", name]):
+            done = subprocess.run([pale.program, *args], env=pale.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
+            assert done.returncode == 0, (i, args, done)
+    assert harness.wait_until(lambda: picture(pale) == before, 10), (picture(pale), before)
+    assert tree(pale.root / "state") == files
+    assert not [n for n in namespaces() - names if not harness.wait_until(lambda: n not in namespaces(), 2)] or len(namespaces()) <= len(names) + 8
+
+
+@pytest.mark.limit(800)
+def test_one_shot_cycles_leave_nothing(pale):
+    pale.ok("run", "--", "true")
+    before = picture(pale)
+    files = tree(pale.root / "state")
+    slabs = kernel_slabs()
+    for i in range(CYCLES):
+        done = subprocess.run([pale.program, "run", "-q", "--", "true"], env=pale.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
+        assert done.returncode == 0, (i, done)
+    assert harness.wait_until(lambda: picture(pale) == before, 10), (picture(pale), before)
+    assert tree(pale.root / "state") == files
+    if slabs:
+        grown = {k: kernel_slabs()[k] - v for k, v in slabs.items() if kernel_slabs()[k] - v > CYCLES // 2 + 50}
+        assert not grown, grown
+
+
+@pytest.mark.limit(400)
+def test_one_keeper_over_many_commands_keeps_its_descriptors_and_memory(pale):
+    box = pale.create("b")
+    keeper, init = pale.info(box)["keeper_pid"], pale.info(box)["init_pid"]
+    if not harness.REAL_ROOT:
+        pytest.skip("needs root to look at the keeper's descriptors")
+
+    def fds(pid):
+        return len(os.listdir(f"/proc/{pid}/fd"))
+
+    def rss(pid):
+        return int(next(line for line in open(f"/proc/{pid}/status") if line.startswith("VmRSS")).split()[1])
+
+    for _ in range(20):
+        pale.exec(box, "true")
+    before = fds(keeper), fds(init), rss(keeper)
+    for _ in range(CYCLES):
+        subprocess.run([pale.program, "exec", "-q", box, "--", "true"], env=pale.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=30, check=True)
+    assert harness.wait_until(lambda: (fds(keeper), fds(init)) == before[:2], 3), (fds(keeper), fds(init), before)
+    assert rss(keeper) <= before[2] + 512

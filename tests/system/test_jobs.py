@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Detached commands, ps, kill, wait, logs; the audit log; starting, stopping and removing boxes."""
+import json
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from harness import processes_of, wait_until
+
+
+def detach(pale, box, *command, flags=()):
+    done = pale.ok("exec", "--detach", *flags, box, "--", *command)
+    assert re.fullmatch(r"\d+\n", done.text) and done.err == b"", done
+    return done.text.strip()
+
+
+@pytest.mark.basic
+def test_detach_prints_the_job_alone_and_logs_come_back_apart(pale, box):
+    job = detach(pale, box, "sh", "-c", "echo out; echo err >&2; exit 5")
+    done = pale.run("wait", box, job)
+    assert done.code == 5 and "exit=5" in done.errors
+    logs = pale.ok("logs", box, job)
+    assert logs.text == "out\n" and logs.errors == "err\n"
+
+
+def test_logs_are_byte_for_byte(pale, box):
+    job = detach(pale, box, "python3", "-c", "import os; os.write(1, bytes(range(256)) * 999)")
+    pale.run("wait", box, job)
+    assert pale.ok("logs", box, job).out == bytes(range(256)) * 999
+
+
+def test_logs_follow_until_the_end(pale, box):
+    job = detach(pale, box, "sh", "-c", "for i in 1 2 3; do echo $i; sleep 0.2; done")
+    began = time.monotonic()
+    assert pale.ok("logs", "--follow", box, job).text == "1\n2\n3\n"
+    assert 0.3 < time.monotonic() - began < 5
+
+
+def test_detached_command_outlives_its_client(pale, box):
+    job = detach(pale, box, "sh", "-c", "sleep 0.5; echo done")
+    assert pale.run("wait", box, job).code == 0
+    assert pale.ok("logs", box, job).text == "done\n"
+
+
+def test_kill_ends_the_whole_tree(pale, box):
+    job = detach(pale, box, "sh", "-c", "sleep 600 & setsid sleep 600 & wait")
+    assert wait_until(lambda: pale.sh(box, "pgrep -c sleep").text == "2\n")
+    pale.ok("kill", box, job)
+    assert pale.run("wait", box, job).code == 137
+    assert pale.sh(box, "pgrep sleep").code == 1
+
+
+def test_kill_with_a_signal_is_only_that_signal(pale, box):
+    job = detach(pale, box, "sh", "-c", "trap 'echo got; exit 9' USR1; echo ready; while :; do sleep 0.05; done")
+    assert wait_until(lambda: pale.ok("logs", box, job).text == "ready\n")
+    pale.ok("kill", "--signal", "USR1", box, job)
+    assert pale.run("wait", box, job).code == 9
+    assert pale.ok("logs", box, job).text == "ready\ngot\n"
+
+
+def test_ps_shows_running_and_ended(pale, box):
+    long = detach(pale, box, "sleep", "60")
+    short = detach(pale, box, "false")
+    pale.run("wait", box, short)
+    rows = {line.split()[0]: line.split() for line in pale.ok("ps", box).text.splitlines()[1:]}
+    assert rows[long][1] == "running" and rows[short][1] == "ended" and rows[short][3] == "1"
+
+
+def test_ps_of_a_stopped_box_is_empty(pale):
+    pale.ok("create", "--no-start", "b")
+    assert pale.json("ps", "--json", "b") == []
+
+
+@pytest.mark.parametrize("verb", ["wait", "logs", "kill"])
+def test_job_that_is_not_there(pale, box, verb):
+    done = pale.run(verb, box, "4711")
+    assert done.code == 125 and "4711" in done.errors
+
+
+def test_timeout_of_a_detached_command(pale, box):
+    job = detach(pale, box, "sleep", "60", flags=["--timeout", "300ms"])
+    assert pale.run("wait", box, job).code == 124
+
+
+def test_many_detached_commands_are_all_remembered(pale, box):
+    jobs = [detach(pale, box, "sh", "-c", f"exit {i}") for i in range(40)]
+    assert [pale.run("wait", box, j).code for j in jobs] == list(range(40))
+
+
+# --- the life of a box ---
+
+@pytest.mark.basic
+def test_stop_ends_everything_at_once(pale, box, root):
+    detach(pale, box, "sleep", "600")
+    began = time.monotonic()
+    pale.ok("stop", box)
+    assert time.monotonic() - began < 2 and not processes_of(root)
+    assert pale.exec(box, "true").code == 0
+
+
+def test_stop_of_a_stopped_box_is_fine(pale, box):
+    pale.ok("stop", box)
+    pale.ok("stop", box)
+
+
+def test_waiter_learns_that_the_box_was_stopped(pale, box):
+    p = pale.start("exec", box, "--", "sleep", "600")
+    wait_until(lambda: pale.json("ps", "--json", box))
+    pale.ok("stop", box)
+    assert p.wait(5) == 137 and b"the box was stopped" in p.stderr.read()
+
+
+def test_rm_keep_data_keeps_the_files(pale, box):
+    pale.ok("write", box, "precious", input=b"gold")
+    data = pale.info(box)["data"]
+    pale.ok("rm", "--keep-data", box)
+    assert pale.json("ls", "--json") == [] and os.path.exists(data)
+    assert open(os.path.join(data, "home", "precious"), "rb").read() == b"gold"
+    import shutil
+    shutil.rmtree(data)
+
+
+@pytest.mark.basic
+def test_rm_takes_away_what_the_box_made(pale, box):
+    pale.sh(box, "mkdir -p a/b; touch a/b/c; chmod 0 a/b a; mkdir /tmp/x; chmod 555 /tmp/x; ln -s / l; mkfifo p")
+    data = pale.info(box)["data"]
+    state = pale.info(box)["state_dir"]
+    pale.ok("rm", box)
+    assert not os.path.exists(data) and not os.path.exists(state)
+
+
+def test_rm_does_not_follow_links_out(pale, box, root):
+    outside = root / "outside"
+    outside.mkdir()
+    (outside / "keep").write_text("x")
+    pale.sh(box, f"ln -s {outside} link; ln -s {outside}/keep file")
+    pale.ok("rm", box)
+    assert (outside / "keep").read_text() == "x"
+
+
+def test_rm_of_many_and_force(pale):
+    for n in "abc":
+        pale.create(n)
+    pale.ok("rm", "a", "b", "c")
+    assert pale.run("rm", "a").code == 125
+    pale.ok("rm", "--force", "a")
+
+
+def test_two_clients_start_one_keeper(pale):
+    pale.ok("create", "--no-start", "b")
+    ps = [pale.start("exec", "b", "--", "sh", "-c", "sleep 0.3; hostname") for _ in range(12)]
+    assert [p.wait(20) for p in ps] == [0] * 12
+    assert len([1 for name, words in processes_of(pale.root).values() if name == "pale-keeper"]) == 1
+
+
+# --- the audit log ---
+
+def records(pale, box):
+    return [json.loads(line) for line in pale.ok("audit", "--json", box).out.splitlines()]
+
+
+@pytest.mark.basic
+def test_audit_has_deeds_and_refusals(pale, box):
+    pale.exec(box, "echo", "hello world")
+    pale.exec(box, "true", flags=["--cwd", "relative"])
+    pale.exec(box, "sleep", "9", flags=["--timeout", "100ms"])
+    rows = records(pale, box)
+    by = [(r["event"], r.get("argv"), r.get("status")) for r in rows]
+    assert ("exec", ["echo", "hello world"], None) in by and ("exec.end", None, 0) in by and ("exec.end", None, 124) in by
+    refused = [r for r in rows if r["event"] == "exec.refused"]
+    assert refused and "absolute" in refused[0]["reason"]
+    assert "hello world" in pale.ok("audit", box).text
+    assert re.match(r"good: \d+ records", pale.ok("audit", "--verify", box).text)
+
+
+def audit_file(pale, box):
+    return os.path.join(pale.info(box)["state_dir"], "audit")
+
+
+def edit(lines, how):
+    if how == "change":
+        assert b"true" in lines[1]
+        lines[1] = lines[1].replace(b"true", b"TRUE")
+    elif how == "remove":
+        del lines[2]
+    elif how == "swap":
+        lines[2], lines[4] = lines[4], lines[2]
+    elif how == "insert":
+        lines.insert(2, lines[2])
+    elif how == "cut the end":
+        del lines[-2:]
+    elif how == "cut the head":
+        del lines[0]
+    elif how == "add":
+        lines.append(lines[-1])
+
+
+@pytest.mark.parametrize("how", ["change", "remove", "swap", "insert", "cut the end", "cut the head", "add"])
+def test_audit_verify_sees_every_edit(pale, box, how):
+    for _ in range(3):
+        pale.exec(box, "true")
+    pale.ok("stop", box)
+    path = audit_file(pale, box)
+    lines = open(path, "rb").read().splitlines(keepends=True)
+    edit(lines, how)
+    open(path, "wb").write(b"".join(lines))
+    done = pale.run("audit", "--verify", box)
+    assert done.code == 1 and done.text.startswith("BAD"), done
+    assert pale.run("audit", "--verify", "--json", box).json()["good"] is False
+
+
+def test_audit_follow_shows_what_happens(pale, box):
+    p = pale.start("audit", "--follow", box)
+    os.set_blocking(p.stdout.fileno(), False)
+    pale.exec(box, "echo", "marker-77")
+    seen = b""
+
+    def came():
+        nonlocal seen
+        seen += p.stdout.read() or b""
+        return b"marker-77" in seen and b"exit 0" in seen
+
+    assert wait_until(came), seen
+
+
+def test_audit_of_one_shot_runs(pale):
+    pale.ok("run", "--", "echo", "one-shot-marker")
+    assert "one-shot-marker" in pale.ok("audit", "--runs").text
+    pale.ok("audit", "--runs", "--verify")
+
+
+def test_audit_of_parallel_one_shot_runs_is_one_chain(pale):
+    ps = [pale.start("run", "-q", "--", "true") for _ in range(20)]
+    assert [p.wait(30) for p in ps] == [0] * 20
+    assert re.match(r"good: (\d+) records", pale.ok("audit", "--runs", "--verify").text)
+
+
+def test_audit_survives_a_killed_keeper(pale, box):
+    pale.exec(box, "true")
+    os.kill(pale.info(box)["keeper_pid"], signal.SIGKILL)
+    assert wait_until(lambda: not processes_of(pale.root))
+    assert pale.exec(box, "echo", "again").code == 0
+    pale.ok("audit", "--verify", box)
+    assert [r["event"] for r in records(pale, box)].count("box.start") == 2
+
+
+def test_torn_last_line_of_the_audit_is_told_and_mended(pale, box):
+    pale.exec(box, "true")
+    pale.ok("stop", box)
+    with open(audit_file(pale, box), "ab") as f:
+        f.write(b'{"seq":99,"ti')
+    assert pale.exec(box, "true").code == 0
+    r = pale.run("audit", "--verify", "--json", box).json()
+    assert r["good"] is True, r
