@@ -31,6 +31,13 @@ def picture(pale):
             "processes": harness.processes_of(pale.root), "boxes": pale.boxes(), "sockets": tree(pale.root / "run")}
 
 
+def left(before, after):
+    """What is new. An empty cgroup of somebody else's that went away meanwhile is not ours to explain."""
+    found = {k: v for k, v in after.items() if k != "cgroups" and v != before[k]}
+    new = [g for g in after["cgroups"] if g not in before["cgroups"]]
+    return found | ({"cgroups": new} if new else {})
+
+
 def kernel_slabs():
     """Memory namespaces of any kind that nobody shows would still hold."""
     try:
@@ -51,7 +58,7 @@ def test_create_exec_destroy_cycles_leave_nothing(pale):
         for args in (["create", name], ["exec", "-q", name, "--", "sh", "-c", "echo x > f; sleep 100 & true"], ["rm", name]):
             done = subprocess.run([pale.program, *args], env=pale.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
             assert done.returncode == 0, (i, args, done)
-    assert harness.wait_until(lambda: picture(pale) == before, 10), (picture(pale), before)
+    assert harness.wait_until(lambda: left(before, picture(pale)) == {}, 10), left(before, picture(pale))
     assert tree(pale.root / "state") == files
     assert not [n for n in namespaces() - names if not harness.wait_until(lambda: n not in namespaces(), 2)] or len(namespaces()) <= len(names) + 8
 
