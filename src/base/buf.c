@@ -11,9 +11,15 @@ void buf_init(struct buf *b, size_t max)
     *b = (struct buf){.max = max};
 }
 
+void buf_init_lent(struct buf *b, size_t max, void *mem, size_t cap)
+{
+    *b = (struct buf){.data = mem, .cap = cap < max ? cap : max, .max = max, .lent = true};
+}
+
 void buf_done(struct buf *b)
 {
-    free(b->data);
+    if (!b->lent)
+        free(b->data);
     *b = (struct buf){0};
 }
 
@@ -38,11 +44,14 @@ bool buf_reserve(struct buf *b, size_t more)
         want *= 2;
     if (want > b->max)
         want = b->max;
-    uint8_t *p = realloc(b->data, want);
+    uint8_t *p = realloc(b->lent ? NULL : b->data, want);
     if (!p) {
         b->failed = true;
         return false;
     }
+    if (b->lent && b->len > 0)
+        memcpy(p, b->data, b->len);
+    b->lent = false;
     b->data = p;
     b->cap = want;
     return true;

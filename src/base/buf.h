@@ -13,9 +13,13 @@ struct buf {
     uint8_t *data;
     size_t len, cap, max;
     bool failed; /* an append did not fit or memory ran out; the content is then incomplete */
+    bool lent;   /* data is the caller's memory: not freed, and left behind when it grows too small */
 };
 
 void buf_init(struct buf *b, size_t max);
+
+/* The same, beginning in memory that the caller lends and that outlives the buffer: what is short then costs no allocation. */
+void buf_init_lent(struct buf *b, size_t max, void *mem, size_t cap);
 void buf_done(struct buf *b);
 #define own_buf CLEANUP(buf_done) struct buf
 

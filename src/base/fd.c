@@ -72,6 +72,17 @@ bool fd_set_nonblock(int fd, bool on)
     return fl >= 0 && fcntl(fd, F_SETFL, on ? fl | O_NONBLOCK : fl & ~O_NONBLOCK) == 0;
 }
 
+bool fd_path(int fd, char *ret, size_t cap)
+{
+    char link[40];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t n = readlink(link, ret, cap - 1);
+    if (n <= 0 || (size_t)n >= cap - 1 || ret[0] != '/')
+        return false;
+    ret[n] = 0;
+    return true;
+}
+
 static int open_resolved(int dirfd, const char *rel, int flags, mode_t mode, unsigned long long resolve)
 {
     struct open_how how = {

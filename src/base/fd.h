@@ -19,6 +19,9 @@ int fd_read_all(int fd, struct buf *out, struct pale_err *e) MUST_CHECK;
 
 bool fd_set_nonblock(int fd, bool on);
 
+/* The path the kernel knows an open file by, without symlinks. False where there is no /proc, or no such path any more. */
+bool fd_path(int fd, char *ret, size_t cap);
+
 /* Opens rel below dirfd: no symlink, no magic link, no way up or out. This is
  * the only door from the host into files that a box may have made. -1 with errno on failure. */
 int fd_open_beneath(int dirfd, const char *rel, int flags, mode_t mode);

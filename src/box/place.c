@@ -58,9 +58,9 @@ int place_state_dir(char *ret, size_t cap, struct pale_err *e)
     struct stat st;
     if (r < 0)
         return r;
-    if (stat(ret, &st) < 0 && (r = make_dirs(ret, 0700, e)) < 0)
-        return r;
-    if (stat(ret, &st) < 0 || st.st_uid != geteuid() || (st.st_mode & 022))
+    if (stat(ret, &st) < 0 && ((r = make_dirs(ret, 0700, e)) < 0 || stat(ret, &st) < 0))
+        return r < 0 ? r : err_os(e, "look at %s", ret);
+    if (st.st_uid != geteuid() || (st.st_mode & 022))
         return err_set(e, PALE_DENIED, "%s must belong to you and be writable by nobody else", ret);
     return 0;
 }
@@ -168,13 +168,13 @@ static int user_boxes(char *ret, size_t cap, struct pale_err *e)
 static int try_place(const char *dir, const char *name, bool project, struct place *ret, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX], policy[PATH_BYTES_MAX];
-    struct stat st;
     struct place p = {.project = project};
     if (!path_join(path, sizeof(path), dir, name))
         return too_long(e);
-    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+    own_fd fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
         return err_set(e, PALE_NOT_FOUND, "there is no box %s", name);
-    if (!realpath(path, p.data))
+    if (!fd_path(fd, p.data, sizeof(p.data)) && !realpath(path, p.data))
         return err_os(e, "resolve %s", path);
     snprintf(p.name, sizeof(p.name), "%s", name);
     int r = complete(&p, e);

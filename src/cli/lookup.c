@@ -53,10 +53,10 @@ int lookup_make(const char *name, enum place_scope scope, const struct policy *p
     return r;
 }
 
+/* Reads into a buffer that has its maximum. */
 static int read_policy(const struct place *p, struct buf *text, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
-    buf_init(text, POLICY_TEXT_MAX);
     snprintf(path, sizeof(path), "%s/policy", p->state);
     own_fd fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
@@ -68,6 +68,7 @@ static int read_policy(const struct place *p, struct buf *text, struct pale_err 
 int lookup_policy(const struct place *p, struct policy *ret, struct pale_err *e)
 {
     own_buf text = {0};
+    buf_init(&text, POLICY_TEXT_MAX);
     int r = read_policy(p, &text, e);
     if (r == 0)
         r = policy_parse(buf_text(&text), text.len, ret, e);
@@ -76,7 +77,9 @@ int lookup_policy(const struct place *p, struct policy *ret, struct pale_err *e)
 
 int lookup_has_line(const struct place *p, const char *begin, bool *ret, struct pale_err *e)
 {
+    char mem[4096];
     own_buf text = {0};
+    buf_init_lent(&text, POLICY_TEXT_MAX, mem, sizeof(mem));
     int r = read_policy(p, &text, e);
     if (r < 0)
         return r;

@@ -27,7 +27,7 @@ extern char **environ;
 void reach_init(struct reach *r)
 {
     *r = (struct reach){.fd = -1};
-    buf_init(&r->in, IN_MAX);
+    buf_init_lent(&r->in, IN_MAX, r->first, sizeof(r->first));
 }
 
 void reach_close(struct reach *r)
@@ -163,17 +163,21 @@ int reach_send(struct reach *r, uint8_t type, const void *p, size_t n, struct pa
 {
     uint8_t head[FRAME_HEAD];
     frame_put_head(head, type, 0, (uint32_t)n);
-    ssize_t w = send(r->fd, head, sizeof(head), MSG_NOSIGNAL | (n ? MSG_MORE : 0));
-    if (w != (ssize_t)sizeof(head))
-        return hung_up(r, e);
-    for (const char *at = p; n > 0;) {
-        w = send(r->fd, at, n, MSG_NOSIGNAL);
+    /* Head and payload in one call: the keeper wakes once for them. */
+    struct iovec part[2] = {{.iov_base = head, .iov_len = sizeof(head)}, {.iov_base = (void *)p, .iov_len = n}};
+    struct msghdr m = {.msg_iov = part, .msg_iovlen = 2};
+    while (part[0].iov_len + part[1].iov_len > 0) {
+        ssize_t w = sendmsg(r->fd, &m, MSG_NOSIGNAL);
         if (w < 0 && errno == EINTR)
             continue;
         if (w < 0)
             return hung_up(r, e);
-        at += w;
-        n -= (size_t)w;
+        for (int i = 0; i < 2; i++) {
+            size_t of = (size_t)w < part[i].iov_len ? (size_t)w : part[i].iov_len;
+            part[i].iov_base = (char *)part[i].iov_base + of;
+            part[i].iov_len -= of;
+            w -= (ssize_t)of;
+        }
     }
     return 0;
 }
@@ -191,10 +195,11 @@ int reach_next(struct reach *r, struct frame *ret)
 
 int reach_fill(struct reach *r)
 {
+    /* A keeper that sends much fills what is there; then it gets more room. */
+    bool more = !r->in.lent || r->in.len == r->in.cap;
     buf_consume(&r->in, r->taken);
     r->taken = 0;
-    /* Small at first: most answers are. Whoever sends much fills it and gets more. */
-    if (!buf_reserve(&r->in, r->in.cap == 0 ? 2048 : r->in.cap < 65536 ? 65536 : 16384))
+    if (more && !buf_reserve(&r->in, r->in.cap < 65536 ? 65536 : 16384))
         return errno = EMSGSIZE, -1;
     ssize_t n;
     do

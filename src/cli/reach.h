@@ -12,7 +12,8 @@ struct reach {
     int fd;
     pid_t keeper; /* of a one-shot box: our child; else 0 */
     struct buf in;
-    size_t taken; /* bytes of in that were handed out */
+    size_t taken;        /* bytes of in that were handed out */
+    uint8_t first[2048]; /* where in begins: most answers are no longer */
 };
 
 void reach_init(struct reach *r);
