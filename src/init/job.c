@@ -20,8 +20,12 @@
 #include "init/reaper.h"
 #include "policy/policy.h"
 
-#define SPARE_DELAY_MS 3
-#define TELL_PID_MS 20
+/* A new spare is made a moment after a command's end, when keeper and client have had the processor for the result; later while
+ * other commands run, and later still after one that goes on and on has taken the last. */
+#define SPARE_AFTER_END_US 200
+#define SPARE_AMONG_OTHERS_US 3000
+#define SPARE_AFTER_USE_US 20000
+#define TELL_PID_US 20000
 
 static void job_reset(struct job *j)
 {
@@ -85,10 +89,7 @@ static void send_exit(struct jobs *js, struct job *j)
     j->discard = true;
     own_close(&j->in_fd);
     js->running--;
-    if (js->running == 0)
-        js->spare_due_ms = 0;
-    else if (js->spare_due_ms == 0)
-        js->spare_due_ms = clock_ms() + SPARE_DELAY_MS;
+    js->spare_due_us = clock_us() + (js->running == 0 ? SPARE_AFTER_END_US : SPARE_AMONG_OTHERS_US);
 }
 
 /* A request that cannot even start answers at once, in a slot of no process. */
@@ -170,7 +171,7 @@ static void adopt(struct jobs *js, int slot, uint16_t chan, const struct msg_exe
     js->running++;
     if (!(m->flags & (EXEC_STDIN | EXEC_TTY)))
         own_close(&j->in_fd);
-    j->tell_pid_ms = clock_ms() + TELL_PID_MS;
+    j->tell_pid_us = clock_us() + TELL_PID_US;
 }
 
 static bool use_spare(struct jobs *js, uint16_t chan, const struct msg_exec *m, const struct frame *f)
@@ -187,6 +188,7 @@ static bool use_spare(struct jobs *js, uint16_t chan, const struct msg_exec *m, 
         return false; /* the spare is no more; its end will be noticed */
     own_close(&j->request_fd);
     js->spare = JOB_NONE;
+    js->spare_due_us = clock_us() + SPARE_AFTER_USE_US;
     reaper_wake(j);
     adopt(js, slot, chan, m);
     return true;
@@ -232,7 +234,7 @@ static void make_spare(struct jobs *js)
     int slot = take_slot(js);
     int request[2];
     struct runner_stdio io = {-1, -1, -1, -1};
-    js->spare_due_ms = -1;
+    js->spare_due_us = SPARE_NOT_DUE;
     if (slot < 0)
         return;
     struct job *j = &js->job[slot];
@@ -513,31 +515,32 @@ void jobs_reports(struct jobs *js)
 }
 
 /* Tells the pids of commands that have been running for a while. */
-static int tell_pids(struct jobs *js, int wait, int64_t now)
+static int64_t tell_pids(struct jobs *js, int64_t wait, int64_t now)
 {
     for (int i = 0; i < js->highest; i++) {
         struct job *j = &js->job[i];
-        if (j->phase != PHASE_RUNNING || j->tell_pid_ms == 0 || j->exited)
+        if (j->phase != PHASE_RUNNING || j->tell_pid_us == 0 || j->exited)
             continue;
-        if (now >= j->tell_pid_ms && j->command > 0) {
+        if (now >= j->tell_pid_us && j->command > 0) {
             link_send_u64(js->link, FROM_STARTED, j->chan, (uint64_t)j->command);
-            j->tell_pid_ms = 0;
-        } else if (wait < 0 || wait > TELL_PID_MS) {
-            wait = TELL_PID_MS;
+            j->tell_pid_us = 0;
+        } else if (wait < 0 || wait > TELL_PID_US) {
+            wait = TELL_PID_US;
         }
     }
     return wait;
 }
 
-int jobs_tick(struct jobs *js)
+int64_t jobs_tick(struct jobs *js)
 {
-    int64_t now = clock_ms();
-    int wait = tell_pids(js, reaper_tick(js), now);
-    if (js->keep_spare && js->spare == JOB_NONE && js->spare_due_ms >= 0) {
-        if (js->running == 0 || now >= js->spare_due_ms)
+    int64_t now = clock_us();
+    int64_t wait = tell_pids(js, reaper_tick(js), now);
+    if (js->keep_spare && js->spare == JOB_NONE && js->spare_due_us != SPARE_NOT_DUE) {
+        int64_t left = js->spare_due_us - now;
+        if (left <= 0)
             make_spare(js);
-        else if (wait < 0 || wait > js->spare_due_ms - now)
-            wait = (int)(js->spare_due_ms - now);
+        else if (wait < 0 || wait > left)
+            wait = left;
     }
     return wait;
 }

@@ -10,6 +10,7 @@
 #include "init/runner.h"
 
 #define JOB_NONE UINT16_MAX
+#define SPARE_NOT_DUE (-1)
 
 enum job_phase { PHASE_FREE, PHASE_SPARE, PHASE_RUNNING, PHASE_LINGERING };
 
@@ -31,9 +32,10 @@ struct job {
     bool killing;
     int kill_rounds, quiet_rounds;
     int pending_signal;  /* came before the command was born; 0: none */
-    int64_t tell_pid_ms; /* when the keeper is told the pid; most commands have ended by then */
+    int64_t tell_pid_us; /* when the keeper is told the pid; most commands have ended by then */
     uint64_t cpu_ms;
     int64_t cpu_check_ms;
+    int cpu_misses; /* readings of the process tree that failed, in a row */
 };
 
 struct jobs {
@@ -46,7 +48,7 @@ struct jobs {
     int sweep_rounds;
     int running; /* commands not yet ended */
     int highest; /* slots in use lie below */
-    int64_t spare_due_ms;
+    int64_t spare_due_us;
     struct job job[JOBS_MAX];
     uint8_t input[JOBS_MAX][STDIN_WINDOW];
 };
@@ -71,5 +73,5 @@ void jobs_polled(struct jobs *js, const struct pollfd *fds, int count);
 void jobs_reports(struct jobs *js);
 void jobs_children(struct jobs *js);
 
-/* Work that is due by time: kills under way, CPU limits, the spare. Returns how long poll may wait in ms, -1 for ever. */
-int jobs_tick(struct jobs *js);
+/* Work that is due by time: kills under way, CPU limits, the spare. Returns how long to wait at most in us, -1 for ever. */
+int64_t jobs_tick(struct jobs *js);

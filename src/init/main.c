@@ -99,14 +99,15 @@ static void drain_signals(int fd)
 /* One turn: wait, take what came, move bytes. False ends the box. */
 static bool turn(struct init *s)
 {
-    int wait = jobs_tick(&s->jobs);
+    int64_t wait = jobs_tick(&s->jobs);
+    struct timespec most = {.tv_sec = wait / 1000000, .tv_nsec = wait % 1000000 * 1000};
     if (!link_flush(&s->link))
         return false;
     s->fds[0] = (struct pollfd){.fd = WIRE_FD, .events = (short)(POLLIN | (s->link.out_len > 0 ? POLLOUT : 0))};
     s->fds[1] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
     s->fds[2] = (struct pollfd){.fd = s->jobs.report_read_fd, .events = POLLIN};
     int n = jobs_poll(&s->jobs, s->fds + 3);
-    if (poll(s->fds, (nfds_t)(3 + n), wait) < 0 && errno != EINTR)
+    if (ppoll(s->fds, (nfds_t)(3 + n), wait < 0 ? NULL : &most, NULL) < 0 && errno != EINTR)
         return false;
     if ((s->fds[0].revents & (POLLIN | POLLHUP | POLLERR)) && (!link_fill(&s->link) || !take_messages(s)))
         return false;

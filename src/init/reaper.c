@@ -135,8 +135,14 @@ static bool sweep_round(struct jobs *js)
 /* Compares a command's CPU time with its limit; sets when to look again. */
 static void check_cpu(struct jobs *js, struct job *j, int64_t now)
 {
-    if (!tree_read(&tree, js->proc_fd))
+    if (!tree_read(&tree, js->proc_fd) || tree.overflow) {
+        /* Not to be counted is not to be below the limit. */
+        if (++j->cpu_misses > ROUNDS_MAX)
+            reaper_start(j);
+        j->cpu_check_ms = j->killing ? 0 : now + 10;
         return;
+    }
+    j->cpu_misses = 0;
     pid_t root = js->setup.config.solo ? getpid() : j->runner;
     tree_mark(&tree, root);
     uint64_t used = tree_cpu_ms(&tree, root);
@@ -151,23 +157,23 @@ static void check_cpu(struct jobs *js, struct job *j, int64_t now)
     j->cpu_check_ms = now + (next < 10 ? 10 : next > 1000 ? 1000 : (int64_t)next);
 }
 
-static void sooner(int *wait, int64_t ms)
+static void sooner(int64_t *wait, int64_t ms)
 {
-    if (ms < 0)
-        ms = 0;
-    if (*wait < 0 || ms < *wait)
-        *wait = (int)ms;
+    int64_t us = ms < 0 ? 0 : ms * 1000;
+    if (*wait < 0 || us < *wait)
+        *wait = us;
 }
 
-int reaper_tick(struct jobs *js)
+int64_t reaper_tick(struct jobs *js)
 {
-    int wait = -1;
+    int64_t wait = -1;
     int64_t now = 0;
     for (int i = 0; i < js->highest; i++) {
         struct job *j = &js->job[i];
         if (j->phase == PHASE_FREE || j->phase == PHASE_SPARE)
             continue;
-        if (j->cpu_check_ms && !j->exited) {
+        /* What a command leaves running is held to its limit too. */
+        if (j->cpu_check_ms && (!j->exited || j->runner > 0)) {
             now = now ? now : clock_ms();
             if (now >= j->cpu_check_ms)
                 check_cpu(js, j, now);
@@ -196,7 +202,7 @@ static void runner_ended(struct jobs *js, struct job *j, int status)
     j->runner = 0;
     if (j->phase == PHASE_SPARE) {
         job_free(js, j);
-        js->spare_due_ms = clock_ms() + 50; /* not at once: whoever killed it may do so again */
+        js->spare_due_us = clock_us() + 50000; /* not at once: whoever killed it may do so again */
         return;
     }
     if (!j->exited) {

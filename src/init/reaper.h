@@ -13,5 +13,5 @@ void reaper_wake(const struct job *j);
 /* Begins to end a job; the ticks do the rest. */
 void reaper_start(struct job *j);
 
-/* Kills under way, fugitives, CPU limits. Returns when it wants to be called again (ms), -1 for never. */
-int reaper_tick(struct jobs *js);
+/* Kills under way, fugitives, CPU limits. Returns when it wants to be called again (us), -1 for never. */
+int64_t reaper_tick(struct jobs *js);

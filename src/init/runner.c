@@ -135,32 +135,47 @@ static void confine(const struct child *c, uint32_t uid, uint32_t gid)
     verify(c, uid);
 }
 
-/* Standard descriptors in place, every other one closed but the report pipe, which closes itself at exec. */
-static void settle_stdio(struct child *c)
+/* Where a command's descriptors stand before its program starts. Those above the standard three close themselves at exec. */
+enum { CHILD_REPORT_FD = 3, CHILD_NULL_FD, CHILD_REQUEST_FD, CHILD_FDS };
+
+static void put_fd(struct child *c, int from, int at)
+{
+    if (dup3(from, at, at > 2 ? O_CLOEXEC : 0) < 0)
+        fail(c, STAGE_CONFINE, errno);
+}
+
+/* Standard descriptors in place, and of the others only those of the list above. request_fd is a spare's, or -1. */
+static void settle_stdio(struct child *c, int request_fd)
 {
     const struct runner_stdio *io = c->io;
-    int null = -1;
-    if (io->in < 0 && io->terminal < 0 && (null = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0)
+    bool tty = io->terminal >= 0;
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (null < 0)
         fail(c, STAGE_CONFINE, errno);
-    int from[3] = {io->terminal >= 0 ? io->terminal
-                   : io->in >= 0     ? io->in
-                                     : null,
-                   io->terminal >= 0 ? io->terminal : io->out, io->terminal >= 0 ? io->terminal : io->err};
-    int report = fcntl(c->report_fd, F_DUPFD_CLOEXEC, 64);
-    if (report < 0)
-        fail(c, STAGE_CONFINE, errno);
-    c->report_fd = report;
-    for (int i = 0; i < 3; i++)
-        if (dup2(from[i], i) < 0)
+    /* First out of the way of each other. */
+    int from[CHILD_FDS] = {tty           ? io->terminal
+                           : io->in >= 0 ? io->in
+                                         : null,
+                           tty ? io->terminal : io->out,
+                           tty ? io->terminal : io->err,
+                           c->report_fd,
+                           null,
+                           request_fd};
+    for (int i = 0; i < CHILD_FDS; i++)
+        if (from[i] >= 0 && (from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 64)) < 0)
             fail(c, STAGE_CONFINE, errno);
+    c->report_fd = from[CHILD_REPORT_FD];
+    for (int i = 0; i < CHILD_FDS; i++)
+        if (from[i] >= 0)
+            put_fd(c, from[i], i);
     if (is_weak(c->setup->config.weaken, WEAKEN_FDS)) {
         for (int fd = 3; fd < 16; fd++)
             fcntl(fd, F_SETFD, 0);
         return;
     }
-    if (dup3(report, 3, O_CLOEXEC) < 0 || k_close_range(4, ~0u, 0) < 0)
+    if (k_close_range(request_fd >= 0 ? CHILD_FDS : CHILD_REQUEST_FD, ~0u, 0) < 0)
         fail(c, STAGE_CONFINE, errno);
-    c->report_fd = 3;
+    c->report_fd = CHILD_REPORT_FD;
 }
 
 static void take_terminal(const struct child *c)
@@ -234,8 +249,12 @@ static void __attribute__((noreturn)) launch(struct child *c, const struct msg_e
     set_cpu_limit(m);
     if (chdir(m->cwd[0] ? m->cwd : "/") < 0)
         fail(c, STAGE_CWD, errno);
-    if (m->flags & EXEC_BUILTIN)
+    if (m->flags & EXEC_BUILTIN) {
+        /* No exec will close them. */
+        if (!is_weak(c->setup->config.weaken, WEAKEN_FDS) && k_close_range(CHILD_NULL_FD, ~0u, 0) < 0)
+            fail(c, STAGE_CONFINE, errno);
         _exit(builtin_run(m));
+    }
     fail(c, STAGE_EXEC, exec_by_path(m));
 }
 
@@ -245,7 +264,7 @@ static void __attribute__((noreturn)) child_main(struct child *c, const struct m
     bool default_user = m->uid == RUNNER_DEFAULT_ID;
     take_terminal(c);
     confine(c, default_user ? conf->uid : m->uid, default_user ? conf->gid : m->gid);
-    settle_stdio(c);
+    settle_stdio(c, -1);
     launch(c, m);
 }
 
@@ -278,14 +297,12 @@ static void __attribute__((noreturn)) spare_main(struct child *c, int request_fd
 {
     take_terminal(c);
     confine(c, c->setup->config.uid, c->setup->config.gid);
-    const struct msg_exec *m = await_request(c, request_fd);
-    struct runner_stdio io = *c->io;
+    settle_stdio(c, request_fd);
+    const struct msg_exec *m = await_request(c, CHILD_REQUEST_FD);
     if (!(m->flags & EXEC_STDIN))
-        io.in = -1;
+        put_fd(c, CHILD_NULL_FD, 0);
     if (m->flags & EXEC_SHARE)
-        io.err = io.out;
-    c->io = &io;
-    settle_stdio(c);
+        put_fd(c, 1, 2);
     launch(c, m);
 }
 
@@ -375,9 +392,11 @@ static pid_t start(const struct runner_setup *s, uint32_t slot, uint32_t generat
     }
     struct report r = {.slot = slot, .generation = generation, .kind = REPORT_PID, .value = command};
     send_report(s->report_fd, &r);
-    if (dup2(s->report_fd, 3) < 0 || k_close_range(4, ~0u, 0) < 0)
-        _exit(125);
-    reap(slot, generation, command, 3);
+    /* With copies of the output pipes in the runner, their end does not wake init just before the report that tells the command's
+     * own end. */
+    const int keep[] = {s->report_fd, io->out, io->err};
+    keep_only(keep, sizeof(keep) / sizeof(keep[0]));
+    reap(slot, generation, command, s->report_fd);
 }
 
 pid_t runner_start(const struct runner_setup *s, uint32_t slot, uint32_t generation, const struct msg_exec *m,
