@@ -36,15 +36,17 @@ static void want(struct client *c)
 
 struct client *client_add(struct keeper *k, int fd)
 {
-    struct client *c = calloc(1, sizeof(*c));
+    struct client *c = k->idle_client ? k->idle_client : malloc(sizeof(*c));
+    k->idle_client = NULL;
     if (!c) {
         close(fd);
         return NULL;
     }
+    memset(c, 0, offsetof(struct client, first_in));
     c->k = k;
     c->source = (struct loop_source){.fd = fd, .ready = client_ready};
-    buf_init(&c->in, CLIENT_IN_MAX + 16384);
-    buf_init(&c->out, CLIENT_OUT_MAX);
+    buf_init_lent(&c->in, CLIENT_IN_MAX + 16384, c->first_in, sizeof(c->first_in));
+    buf_init_lent(&c->out, CLIENT_OUT_MAX, c->first_out, sizeof(c->first_out));
     if (loop_add(&k->loop, &c->source, EPOLLIN | EPOLLRDHUP, NULL) < 0) {
         close(fd);
         free(c);
@@ -74,7 +76,8 @@ void client_drop(struct client *c)
     }
     buf_done(&c->in);
     buf_done(&c->out);
-    free(c);
+    free(k->idle_client);
+    k->idle_client = c;
     if (k->listener.fd >= 0 && k->client_count < CLIENTS_MAX)
         loop_want(&k->loop, &k->listener, EPOLLIN);
     if (k->once)
@@ -205,7 +208,7 @@ static void ask_about_job(struct client *c, uint8_t type, const struct frame *f)
     }
     c->following = type == ASK_JOB_LOGS;
     c->waiting = j;
-    if (c->following && !work_send_log(c))
+    if (c->following && !joblog_send(c))
         return;
     if (j->state == JOB_ENDED || (c->following && !ref.follow)) {
         tell_job(c, j);
@@ -305,7 +308,7 @@ static void take_frames(struct client *c)
 static bool receive(struct client *c)
 {
     /* Most clients send one short request; those that send input show it by filling the buffer. */
-    if (!buf_reserve(&c->in, c->in.cap == 0 ? 2048 : c->in.len == c->in.cap ? 16384 : 1)) {
+    if (!buf_reserve(&c->in, c->in.len == c->in.cap ? 16384 : 1)) {
         c->in.failed = false;
         return true;
     }
@@ -330,7 +333,7 @@ static void client_ready(struct loop_source *s, uint32_t events)
     if (!c->finished)
         take_frames(c);
     if (c->following && c->waiting && c->out.len == 0)
-        work_send_log(c);
+        joblog_send(c);
     if (!alive || (c->stalled && (events & EPOLLRDHUP)) || (c->finished && c->out.len == 0)) {
         client_drop(c);
         return;

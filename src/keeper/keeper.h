@@ -19,7 +19,7 @@
 #define CLIENT_OUT_MAX (2u * 9u * STREAM_WINDOW + 65536u)
 /* Ended jobs that are still remembered for wait and logs. */
 #define JOBS_REMEMBERED 256
-/* Output of a detached job that is kept on disk. */
+/* Output of a detached job that is kept on disk, with the heads of its pieces. */
 #define JOB_LOG_MAX (64ull << 20)
 /* How long init may take to end a command before the whole box is ended instead. */
 #define KILL_GRACE_MS 5000
@@ -37,6 +37,8 @@ struct client {
     uint64_t log_at;
     bool finished; /* close once out is empty */
     bool stalled;  /* a frame waits for credit of init */
+    /* Where in and out begin: most requests and answers are no longer. */
+    uint8_t first_in[2048], first_out[512];
 };
 
 struct kjob {
@@ -47,7 +49,7 @@ struct kjob {
     enum job_state state;
     bool detached, killed, timed_out, out_of_memory;
     struct client *client;
-    struct buf request;           /* while queued */
+    struct buf request;           /* only while queued */
     struct loop_timer timer;      /* its time is up */
     struct loop_timer kill_timer; /* init has not ended it in time */
     uint64_t timeout_ms;
@@ -92,6 +94,9 @@ struct keeper {
     struct client *clients;
     size_t client_count;
     struct kjob *jobs, *last_job;
+    /* The last that were done with, for the next to come: most boxes serve one command after another. */
+    struct client *idle_client;
+    struct kjob *idle_job;
     struct kjob *by_chan[JOBS_MAX];
     size_t job_count, running;
     uint64_t next_job, ended;
@@ -136,4 +141,21 @@ void work_pay_credit(struct kjob *j);
 void work_box_died(struct keeper *k, const char *why);
 struct kjob *work_find(struct keeper *k, uint64_t id);
 void work_tell(const struct kjob *j, struct msg_job *ret);
-bool work_send_log(struct client *c);
+
+/* --- request.c: what is asked for --- */
+/* Checks it against the box and its policy and fills in what was left open. m->env points into the policy afterwards. */
+int request_prepare(struct keeper *k, struct msg_exec *m, struct pale_err *e) MUST_CHECK;
+/* Before the deed: who, what, where. Values of variables are not the audit's business. reason: why it is refused, or NULL. */
+int request_audit(struct kjob *j, const struct msg_exec *m, const char *event, const char *reason, struct pale_err *e) MUST_CHECK;
+/* The command in one line for people. */
+void request_show(const struct msg_exec *m, char *ret, size_t cap);
+
+/* --- result.c: how a job ended --- */
+void result_set(struct kjob *j, const struct msg_exit *x);
+void result_audit(struct kjob *j);
+
+/* --- joblog.c: output of detached jobs --- */
+int joblog_open(struct kjob *j, struct pale_err *e) MUST_CHECK;
+void joblog_add(struct kjob *j, bool is_err, const uint8_t *p, size_t n);
+/* Copies what of the log the client has not seen, as much as its buffer takes. False if there is nothing to read from. */
+bool joblog_send(struct client *c);

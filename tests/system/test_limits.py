@@ -131,6 +131,18 @@ def test_cpu_seconds_of_short_lived_children(pale):
     assert done.code == 137 and "CPU time" in done.errors and time.monotonic() - began < 15, done
 
 
+def test_cpu_seconds_of_what_a_command_leaves_running(pale):
+    box = pale.create("b", "--cpu", "1")
+    assert pale.exec(box, "sh", "-c", 'python3 -c "$0" & echo left', SPIN).text == "left\n"
+    assert wait_until(lambda: pale.exec(box, "pgrep", "-c", "python3").text == "0\n", 10)
+
+
+def test_time_of_what_a_command_leaves_running(pale, box):
+    assert pale.ok("exec", "-T", "1s", box, "--", "sh", "-c", "sleep 777 & echo left").text == "left\n"
+    assert pale.exec(box, "pgrep", "-c", "sleep").text == "1\n"
+    assert wait_until(lambda: pale.exec(box, "pgrep", "-c", "sleep").text == "0\n", 10)
+
+
 def test_cpu_share(pale):
     if not has_cgroup(pale):
         assert pale.run("run", "--cpus", "0.5", "--", "true").code == 125
