@@ -82,4 +82,16 @@ void table_init(struct table *t, const char *const *heads, int columns); /* head
 void table_cell(struct table *t, const char *text);                      /* quoted here */
 void table_print(struct table *t);
 
+/* What a verb lists: a JSON list with --json, else a table. The verb fills the one that json says. */
+struct listing {
+    bool is_json;
+    struct json json;
+    struct table table;
+    struct buf text;
+};
+void listing_init(struct listing *l, const struct args *a, const char *const *heads, int columns);
+void listing_done(struct listing *l);
+#define own_listing CLEANUP(listing_done) struct listing
+int listing_print(struct listing *l); /* the exit status */
+
 extern const struct option common_options[];

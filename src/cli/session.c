@@ -19,7 +19,9 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "base/number.h"
 #include "base/own.h"
 
 static int signal_pipe[2] = {-1, -1};
@@ -158,6 +160,28 @@ static void take_signals(struct session *s)
 
 /* --- bytes --- */
 
+#define PROGRESS_AFTER_MS 1000
+#define PROGRESS_EVERY_MS 200
+
+static void show_progress(struct session *s, size_t moved)
+{
+    char text[32];
+    if (!s->shows_progress)
+        return;
+    int64_t now = clock_ms();
+    s->moved_bytes += moved;
+    if (now - s->began_ms < PROGRESS_AFTER_MS || now - s->shown_ms < PROGRESS_EVERY_MS)
+        return;
+    s->shown_ms = now;
+    dprintf(2, "\r\033[K%s", number_show_bytes(s->moved_bytes, text, sizeof(text)));
+}
+
+static void end_progress(const struct session *s)
+{
+    if (s->shown_ms)
+        dprintf(2, "\r\033[K");
+}
+
 static int deliver(struct session *s, const struct frame *f, struct pale_err *e)
 {
     bool is_err = f->type == TELL_STDERR;
@@ -167,6 +191,7 @@ static int deliver(struct session *s, const struct frame *f, struct pale_err *e)
         return 0;
     }
     int fd = is_err ? 2 : s->out_fd >= 0 ? s->out_fd : 1;
+    show_progress(s, f->len);
     if (!fd_write_full(fd, f->data, f->len))
         return errno == EPIPE ? err_set(e, PALE_GONE, "nobody reads the output") : err_os(e, "write output");
     return 0;
@@ -180,6 +205,7 @@ static bool feed(struct session *s)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return true;
     s->fed = true;
+    show_progress(s, n > 0 ? (size_t)n : 0);
     if (n > 0 && reach_send(s->reach, ASK_STDIN, block, (size_t)n, NULL) == 0)
         return true;
     (void)!reach_send(s->reach, ASK_STDIN_END, NULL, 0, NULL);
@@ -266,7 +292,9 @@ int session_run(struct session *s, struct msg_result *ret, struct pale_err *e)
         return r;
     if (s->terminal)
         enter_raw(&raw);
+    s->began_ms = clock_ms();
     r = carry(s, ret, e);
+    end_progress(s);
     leave_raw(&raw);
     return r;
 }

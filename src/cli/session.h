@@ -12,8 +12,11 @@ struct session {
     bool terminal;      /* raw mode, resize, signals by keyboard */
     /* Where output goes: NULL means our own streams. */
     struct buf *out, *err;
-    int out_fd;        /* if >= 0 and out is NULL, standard output goes here */
-    int in_fd;         /* where input comes from */
+    int out_fd;          /* if >= 0 and out is NULL, standard output goes here */
+    int in_fd;           /* where input comes from */
+    bool shows_progress; /* on our standard error, a terminal: the bytes moved, if it takes long */
+    uint64_t moved_bytes;
+    int64_t began_ms, shown_ms;
     bool heard;        /* something has come from the keeper */
     bool fed;          /* some of our input has gone */
     bool turned_away;  /* the keeper said first of all that it was ending: nothing was done */

@@ -148,3 +148,29 @@ void table_print(struct table *t)
     }
     buf_done(&t->cells);
 }
+
+void listing_init(struct listing *l, const struct args *a, const char *const *heads, int columns)
+{
+    *l = (struct listing){.is_json = a->json};
+    buf_init(&l->text, 256 << 20);
+    json_start(&l->json, &l->text);
+    json_list(&l->json, NULL);
+    table_init(&l->table, heads, columns);
+}
+
+void listing_done(struct listing *l)
+{
+    buf_done(&l->text);
+    buf_done(&l->table.cells);
+}
+
+int listing_print(struct listing *l)
+{
+    if (l->is_json) {
+        json_end_list(&l->json);
+        return cli_json(&l->text);
+    }
+    if (l->table.rows > 0)
+        table_print(&l->table);
+    return 0;
+}

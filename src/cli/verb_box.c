@@ -64,11 +64,6 @@ static bool ask_info(const struct place *p, struct reach *r, struct msg_info *re
            f.type == TELL_INFO && msg_info_parse(f.data, f.len, ret);
 }
 
-struct listing {
-    struct json *j;
-    struct table *t;
-};
-
 static int list_one(void *arg, const struct place *p)
 {
     struct listing *l = arg;
@@ -80,45 +75,34 @@ static int list_one(void *arg, const struct place *p)
     const char *state = !up ? "stopped" : info.jobs ? "running" : "ready";
     if (up)
         snprintf(number, sizeof(number), "%llu", (unsigned long long)info.jobs);
-    if (l->j) {
-        json_object(l->j, NULL);
-        json_text(l->j, "name", p->name);
-        json_text(l->j, "id", p->id);
-        json_text(l->j, "scope", p->project ? "project" : "user");
-        json_text(l->j, "state", state);
-        json_u64(l->j, "jobs", info.jobs);
-        json_text(l->j, "data", p->data);
-        json_end_object(l->j);
+    if (l->is_json) {
+        json_object(&l->json, NULL);
+        json_text(&l->json, "name", p->name);
+        json_text(&l->json, "id", p->id);
+        json_text(&l->json, "scope", p->project ? "project" : "user");
+        json_text(&l->json, "state", state);
+        json_u64(&l->json, "jobs", info.jobs);
+        json_text(&l->json, "data", p->data);
+        json_end_object(&l->json);
         return 0;
     }
-    table_cell(l->t, p->name);
-    table_cell(l->t, p->project ? "project" : "user");
-    table_cell(l->t, state);
-    table_cell(l->t, number);
-    table_cell(l->t, p->id);
+    table_cell(&l->table, p->name);
+    table_cell(&l->table, p->project ? "project" : "user");
+    table_cell(&l->table, state);
+    table_cell(&l->table, number);
+    table_cell(&l->table, p->id);
     return 0;
 }
 
 static int run_ls(struct args *a)
 {
     struct pale_err e;
-    struct json j;
-    struct table t;
-    own_buf b = {0};
-    struct listing l = {.j = a->json ? &j : NULL, .t = &t};
-    buf_init(&b, 64 << 20);
-    json_start(&j, &b);
-    json_list(&j, NULL);
     static const char *const heads[] = {"NAME", "SCOPE", "STATE", "JOBS", "ID"};
-    table_init(&t, heads, 5);
+    own_listing l = {0};
+    listing_init(&l, a, heads, 5);
     if (place_each(true, list_one, &l, &e) < 0)
         return cli_fail(a, &e);
-    if (a->json) {
-        json_end_list(&j);
-        return cli_json(&b);
-    }
-    table_print(&t);
-    return 0;
+    return listing_print(&l);
 }
 
 static int run_inspect(struct args *a)

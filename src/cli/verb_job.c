@@ -53,46 +53,44 @@ static int open_box(struct args *a, struct reach *r, struct pale_err *e)
     return res < 0 ? res : reach_box(r, &p, false, e);
 }
 
+static void list_job(struct listing *l, const struct msg_job *m)
+{
+    char number[24], time[32], status[24] = "";
+    if (l->is_json) {
+        job_json(&l->json, m);
+        return;
+    }
+    snprintf(number, sizeof(number), "%llu", (unsigned long long)m->id);
+    if (m->state == JOB_ENDED)
+        snprintf(status, sizeof(status), "%llu", (unsigned long long)m->status);
+    table_cell(&l->table, number);
+    table_cell(&l->table, state_name(m->state));
+    table_cell(&l->table, number_show_ms(m->time_us / 1000, time, sizeof(time)));
+    table_cell(&l->table, status);
+    table_cell(&l->table, m->command);
+}
+
 static int run_ps(struct args *a)
 {
     struct pale_err e;
     struct frame f;
-    struct table t;
-    struct json j;
-    own_buf b = {0};
+    static const char *const heads[] = {"JOB", "STATE", "TIME", "EXIT", "COMMAND"};
+    own_listing l = {0};
     own_reach r = {.fd = -1};
     reach_init(&r);
-    buf_init(&b, 16 << 20);
-    json_start(&j, &b);
-    json_list(&j, NULL);
-    static const char *const heads[] = {"JOB", "STATE", "TIME", "EXIT", "COMMAND"};
-    table_init(&t, heads, 5);
+    listing_init(&l, a, heads, 5);
     int res = open_box(a, &r, &e);
     bool down = res == -PALE_NOT_FOUND && strstr(e.text, "not running");
     if (res == 0 && (res = reach_send(&r, ASK_JOBS, NULL, 0, &e)) == 0)
         while ((res = reach_receive(&r, &f, &e)) == 0 && f.type == TELL_JOB) {
             struct msg_job m;
-            char number[24], time[32], status[24] = "";
             if (!msg_job_parse(f.data, f.len, &m))
                 break;
-            job_json(&j, &m);
-            snprintf(number, sizeof(number), "%llu", (unsigned long long)m.id);
-            if (m.state == JOB_ENDED)
-                snprintf(status, sizeof(status), "%llu", (unsigned long long)m.status);
-            table_cell(&t, number);
-            table_cell(&t, state_name(m.state));
-            table_cell(&t, number_show_ms(m.time_us / 1000, time, sizeof(time)));
-            table_cell(&t, status);
-            table_cell(&t, m.command);
+            list_job(&l, &m);
         }
     if (res < 0 && !down)
         return cli_fail(a, &e);
-    if (a->json) {
-        json_end_list(&j);
-        return cli_json(&b);
-    }
-    table_print(&t);
-    return 0;
+    return listing_print(&l);
 }
 
 /* A signal by name or number; 0 for none of both. */
