@@ -72,17 +72,6 @@ bool fd_set_nonblock(int fd, bool on)
     return fl >= 0 && fcntl(fd, F_SETFL, on ? fl | O_NONBLOCK : fl & ~O_NONBLOCK) == 0;
 }
 
-bool fd_path(int fd, char *ret, size_t cap)
-{
-    char link[40];
-    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, ret, cap - 1);
-    if (n <= 0 || (size_t)n >= cap - 1 || ret[0] != '/')
-        return false;
-    ret[n] = 0;
-    return true;
-}
-
 static int open_resolved(int dirfd, const char *rel, int flags, mode_t mode, unsigned long long resolve)
 {
     struct open_how how = {
@@ -101,6 +90,11 @@ static int open_resolved(int dirfd, const char *rel, int flags, mode_t mode, uns
 int fd_open_beneath(int dirfd, const char *rel, int flags, mode_t mode)
 {
     return open_resolved(dirfd, rel, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+int fd_open_real_dir(const char *path)
+{
+    return open_resolved(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
 }
 
 int fd_open_in_root(int dirfd, const char *rel, int flags, mode_t mode)

@@ -19,15 +19,15 @@ int fd_read_all(int fd, struct buf *out, struct pale_err *e) MUST_CHECK;
 
 bool fd_set_nonblock(int fd, bool on);
 
-/* The path the kernel knows an open file by, without symlinks. False where there is no /proc, or no such path any more. */
-bool fd_path(int fd, char *ret, size_t cap);
-
 /* Opens rel below dirfd: no symlink, no magic link, no way up or out. This is
  * the only door from the host into files that a box may have made. -1 with errno on failure. */
 int fd_open_beneath(int dirfd, const char *rel, int flags, mode_t mode);
 
 /* The same but symlinks inside are followed as long as they stay below dirfd. */
 int fd_open_in_root(int dirfd, const char *rel, int flags, mode_t mode);
+
+/* A folder by a path with no symlink in it, O_PATH. -1 with ELOOP if there is one. */
+int fd_open_real_dir(const char *path);
 
 /* Writes content to a new file beside name and renames it over name, so that a reader sees the old or the new. */
 int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, struct pale_err *e) MUST_CHECK;

@@ -164,6 +164,20 @@ static int user_boxes(char *ret, size_t cap, struct pale_err *e)
     return r;
 }
 
+/* The real path of a folder that is itself no symlink; the kernel tells in one step whether there is one on the way. */
+static int real_dir(const char *path, char ret[PATH_BYTES_MAX], struct pale_err *e)
+{
+    struct stat st;
+    own_fd fd = path_is_normal(path) ? fd_open_real_dir(path) : -1;
+    if (fd >= 0) {
+        memcpy(ret, path, strlen(path) + 1);
+        return 0;
+    }
+    if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
+        return err_set(e, PALE_NOT_FOUND, "there is no folder %s", path);
+    return realpath(path, ret) ? 0 : err_os(e, "resolve %s", path);
+}
+
 /* Looks for dir/name; 0 and a completed place if it is a box made here. */
 static int try_place(const char *dir, const char *name, bool project, struct place *ret, struct pale_err *e)
 {
@@ -171,14 +185,11 @@ static int try_place(const char *dir, const char *name, bool project, struct pla
     struct place p = {.project = project};
     if (!path_join(path, sizeof(path), dir, name))
         return too_long(e);
-    own_fd fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return err_set(e, PALE_NOT_FOUND, "there is no box %s", name);
-    if (!fd_path(fd, p.data, sizeof(p.data)) && !realpath(path, p.data))
-        return err_os(e, "resolve %s", path);
-    snprintf(p.name, sizeof(p.name), "%s", name);
-    int r = complete(&p, e);
+    int r = real_dir(path, p.data, e);
     if (r < 0)
+        return r == -PALE_NOT_FOUND ? err_set(e, PALE_NOT_FOUND, "there is no box %s", name) : r;
+    snprintf(p.name, sizeof(p.name), "%s", name);
+    if ((r = complete(&p, e)) < 0)
         return r;
     if (!path_join(policy, sizeof(policy), p.state, "policy") || access(policy, F_OK) < 0)
         return err_set(e, PALE_NOT_FOUND, "%s was not made by you on this host; `pale create %s` makes a box of that name", path, name);

@@ -8,8 +8,10 @@
  * init/reaper.c. */
 #include "init/job.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -20,17 +22,19 @@
 #include "init/reaper.h"
 #include "policy/policy.h"
 
-/* A new spare is made a moment after a command's end, when keeper and client have had the processor for the result; later while
- * other commands run, and later still after one that goes on and on has taken the last. */
+/* A new spare is made while the command that took the last one runs: a moment after it has got going, and not when it ends, for
+ * then the processor is the keeper's and the client's, whom the result concerns. */
+#define SPARE_AFTER_USE_US 100
 #define SPARE_AFTER_END_US 200
-#define SPARE_AMONG_OTHERS_US 3000
-#define SPARE_AFTER_USE_US 20000
 #define TELL_PID_US 20000
+/* How often init looks for the report of a command whose output has ended, before it goes to sleep: some tens of microseconds. */
+#define END_LOOKS 40
 
 static void job_reset(struct job *j)
 {
     uint32_t generation = j->generation + 1;
     *j = (struct job){.generation = generation, .request_fd = -1, .in_fd = -1, .out_fd = -1, .err_fd = -1, .chan = JOB_NONE};
+    j->poll_out = j->poll_err = -1;
 }
 
 void jobs_init(struct jobs *js, struct link *link, int userns_fd, int proc_fd, const int report_pipe[2])
@@ -89,7 +93,8 @@ static void send_exit(struct jobs *js, struct job *j)
     j->discard = true;
     own_close(&j->in_fd);
     js->running--;
-    js->spare_due_us = clock_us() + (js->running == 0 ? SPARE_AFTER_END_US : SPARE_AMONG_OTHERS_US);
+    if (js->spare_due_us == SPARE_NOT_DUE)
+        js->spare_due_us = clock_us() + SPARE_AFTER_END_US;
 }
 
 /* A request that cannot even start answers at once, in a slot of no process. */
@@ -184,13 +189,13 @@ static bool use_spare(struct jobs *js, uint16_t chan, const struct msg_exec *m, 
     static uint8_t bytes[sizeof(n) + RUNNER_SPARE_MAX];
     memcpy(bytes, &n, sizeof(n));
     memcpy(bytes + sizeof(n), f->data, n);
+    /* The write comes late: it wakes the spare, which often waits for our processor. */
+    reaper_wake(j);
     if (write(j->request_fd, bytes, sizeof(n) + n) != (ssize_t)(sizeof(n) + n))
         return false; /* the spare is no more; its end will be noticed */
-    own_close(&j->request_fd);
     js->spare = JOB_NONE;
-    js->spare_due_us = clock_us() + SPARE_AFTER_USE_US;
-    reaper_wake(j);
     adopt(js, slot, chan, m);
+    js->spare_due_us = clock_us() + SPARE_AFTER_USE_US;
     return true;
 }
 
@@ -371,6 +376,7 @@ static void pump_stream(struct jobs *js, struct job *j, int *fd, bool is_err)
             *left -= (uint32_t)n;
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         own_close(fd);
+        js->end_is_near = js->end_is_near || (!j->exited && j->out_fd < 0 && j->err_fd < 0);
     } else if (j->exited && errno == EAGAIN) {
         *left = 0;
         if (j->terminal)
@@ -422,11 +428,16 @@ static void settle(struct jobs *js, struct job *j)
     }
 }
 
-static void want(struct pollfd *fds, int *n, int fd, short events)
+/* Adds a descriptor; returns its place, or -1 for none. */
+static int16_t want(struct pollfd *fds, int *n, int fd, short events)
 {
-    if (fd >= 0)
-        fds[(*n)++] = (struct pollfd){.fd = fd, .events = events};
+    if (fd < 0)
+        return -1;
+    fds[*n] = (struct pollfd){.fd = fd, .events = events};
+    return (int16_t)(*n)++;
 }
+
+static_assert(JOBS_POLL_MAX <= INT16_MAX, "places in the list of descriptors fit their type");
 
 int jobs_poll(struct jobs *js, struct pollfd *fds)
 {
@@ -434,11 +445,12 @@ int jobs_poll(struct jobs *js, struct pollfd *fds)
     bool room = link_data_room(js->link) > 0;
     for (int i = 0; i < js->highest; i++) {
         struct job *j = &js->job[i];
+        j->poll_out = j->poll_err = -1;
         if (j->phase != PHASE_RUNNING && j->phase != PHASE_LINGERING)
             continue;
         if (j->discard || (room && j->credit > 0)) {
-            want(fds, &n, j->out_fd, POLLIN);
-            want(fds, &n, j->err_fd, POLLIN);
+            j->poll_out = want(fds, &n, j->out_fd, POLLIN);
+            j->poll_err = want(fds, &n, j->err_fd, POLLIN);
         }
         if (j->in_len > 0 || j->in_end)
             want(fds, &n, j->in_fd, POLLOUT);
@@ -446,16 +458,22 @@ int jobs_poll(struct jobs *js, struct pollfd *fds)
     return n;
 }
 
-void jobs_polled(struct jobs *js, const struct pollfd *fds, int count)
+static bool is_ready(const struct pollfd *fds, int16_t at)
 {
-    (void)fds;
-    (void)count;
+    return at >= 0 && fds[at].revents != 0;
+}
+
+void jobs_polled(struct jobs *js, const struct pollfd *fds)
+{
     for (int i = 0; i < js->highest; i++) {
         struct job *j = &js->job[i];
         if (j->phase != PHASE_RUNNING && j->phase != PHASE_LINGERING)
             continue;
-        pump_stream(js, j, &j->out_fd, false);
-        pump_stream(js, j, &j->err_fd, true);
+        /* A command that has ended is drained without asking. */
+        if (j->exited || is_ready(fds, j->poll_out))
+            pump_stream(js, j, &j->out_fd, false);
+        if (j->exited || is_ready(fds, j->poll_err))
+            pump_stream(js, j, &j->err_fd, true);
         feed_input(js, j);
         settle(js, j);
     }
@@ -505,13 +523,28 @@ void job_report(struct jobs *js, const struct report *r)
     }
 }
 
-void jobs_reports(struct jobs *js)
+bool jobs_reports(struct jobs *js)
 {
     struct report r[64];
     ssize_t n;
-    while ((n = read(js->report_read_fd, r, sizeof(r))) > 0)
+    bool any = false;
+    while ((n = read(js->report_read_fd, r, sizeof(r))) > 0) {
+        any = true;
         for (size_t i = 0; i < (size_t)n / sizeof(r[0]); i++)
             job_report(js, &r[i]);
+    }
+    return any;
+}
+
+bool jobs_await_end(struct jobs *js)
+{
+    bool any = false;
+    for (int look = 0; js->end_is_near && look < END_LOOKS && !any; look++) {
+        sched_yield();
+        any = jobs_reports(js);
+    }
+    js->end_is_near = false;
+    return any;
 }
 
 /* Tells the pids of commands that have been running for a while. */

@@ -21,6 +21,7 @@ struct job {
     pid_t runner, command;
     int request_fd;            /* a spare's request pipe */
     int in_fd, out_fd, err_fd; /* our ends; out_fd is the master of a terminal job, in_fd a copy of it */
+    int16_t poll_out, poll_err; /* their places among the descriptors polled, -1: not there */
     bool terminal;
     bool discard;              /* nobody reads any more */
     uint64_t credit;           /* output bytes the keeper is ready for */
@@ -45,6 +46,7 @@ struct jobs {
     uint16_t slot_of[JOBS_MAX]; /* by channel */
     uint16_t spare;             /* slot of the spare, or JOB_NONE */
     bool keep_spare, sweeping;
+    bool end_is_near; /* of a command all output has ended */
     int sweep_rounds;
     int running; /* commands not yet ended */
     int highest; /* slots in use lie below */
@@ -67,11 +69,15 @@ bool jobs_message(struct jobs *js, const struct frame *f);
 /* Descriptors to poll. jobs_polled takes them back after poll. */
 #define JOBS_POLL_MAX (JOBS_MAX * 3)
 int jobs_poll(struct jobs *js, struct pollfd *fds);
-void jobs_polled(struct jobs *js, const struct pollfd *fds, int count);
+void jobs_polled(struct jobs *js, const struct pollfd *fds);
 
-/* Records on the report pipe, and children that ended. */
-void jobs_reports(struct jobs *js);
+/* Records on the report pipe (false: there was none), and children that ended. */
+bool jobs_reports(struct jobs *js);
 void jobs_children(struct jobs *js);
+
+/* A command whose output has ended has mostly ended itself, and its runner's report is under way: looking for it a few times is
+ * cheaper than to sleep and be woken. True if one came. */
+bool jobs_await_end(struct jobs *js);
 
 /* Work that is due by time: kills under way, CPU limits, the spare. Returns how long to wait at most in us, -1 for ever. */
 int64_t jobs_tick(struct jobs *js);

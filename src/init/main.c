@@ -117,7 +117,9 @@ static bool turn(struct init *s)
         drain_signals(s->signal_fd);
         jobs_children(&s->jobs);
     }
-    jobs_polled(&s->jobs, s->fds + 3, n);
+    jobs_polled(&s->jobs, s->fds + 3);
+    if (jobs_await_end(&s->jobs))
+        jobs_polled(&s->jobs, s->fds + 3);
     return link_flush(&s->link);
 }
 

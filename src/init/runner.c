@@ -275,6 +275,9 @@ static const struct msg_exec *await_request(struct child *c, int fd)
     static struct msg_exec m;
     uint32_t n = 0;
     size_t got = 0;
+    /* Pages that will be needed are made ready while there is time. */
+    bytes[0] = 0;
+    m.argv[0] = m.env[0] = m.cwd = NULL;
     /* Init writes it in one piece; a pipe may hand it over in several. */
     while (got < sizeof(n) || got < sizeof(n) + n) {
         ssize_t r = read(fd, bytes + got, sizeof(bytes) - got);
@@ -392,10 +395,7 @@ static pid_t start(const struct runner_setup *s, uint32_t slot, uint32_t generat
     }
     struct report r = {.slot = slot, .generation = generation, .kind = REPORT_PID, .value = command};
     send_report(s->report_fd, &r);
-    /* With copies of the output pipes in the runner, their end does not wake init just before the report that tells the command's
-     * own end. */
-    const int keep[] = {s->report_fd, io->out, io->err};
-    keep_only(keep, sizeof(keep) / sizeof(keep[0]));
+    keep_only(&s->report_fd, 1);
     reap(slot, generation, command, s->report_fd);
 }
 
