@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -28,7 +27,7 @@
 #define SPARE_AFTER_END_US 200
 #define TELL_PID_US 20000
 /* How often init looks for the report of a command whose output has ended, before it goes to sleep: some tens of microseconds. */
-#define END_LOOKS 40
+#define END_LOOKS 60
 
 static void job_reset(struct job *j)
 {
@@ -540,7 +539,6 @@ bool jobs_await_end(struct jobs *js)
 {
     bool any = false;
     for (int look = 0; js->end_is_near && look < END_LOOKS && !any; look++) {
-        sched_yield();
         any = jobs_reports(js);
     }
     js->end_is_near = false;

@@ -19,8 +19,8 @@ struct job {
     uint16_t chan; /* the keeper's number for it */
     uint32_t generation;
     pid_t runner, command;
-    int request_fd;            /* a spare's request pipe */
-    int in_fd, out_fd, err_fd; /* our ends; out_fd is the master of a terminal job, in_fd a copy of it */
+    int request_fd;             /* a spare's request pipe */
+    int in_fd, out_fd, err_fd;  /* our ends; out_fd is the master of a terminal job, in_fd a copy of it */
     int16_t poll_out, poll_err; /* their places among the descriptors polled, -1: not there */
     bool terminal;
     bool discard;              /* nobody reads any more */
