@@ -13,11 +13,11 @@
 #include "base/limits.h"
 #include "base/path.h"
 #include "cli/cli.h"
-#include "cli/errand.h"
+#include "cli/chore.h"
 #include "cli/lookup.h"
 #include "cli/verbs.h"
 
-static struct errand errand;
+static struct chore chore;
 
 /* BOX:PATH, where BOX is a box name and PATH is not empty. */
 static bool split_box(const char *word, char box[BOX_NAME_MAX + 1], const char **ret_path)
@@ -97,7 +97,7 @@ static int host_target(const char *path, const char *source_name, int *ret_dir, 
     return ret_name[0] ? 0 : err_set(e, PALE_BAD_INPUT, "%s names no file", path);
 }
 
-/* Runs the errand while a child moves the files of our side; both must end well. */
+/* Runs the chore while a child moves the files of our side; both must end well. */
 static int carry(struct args *a, bool in, int dirfd, const char *name)
 {
     struct pale_err e;
@@ -106,14 +106,14 @@ static int carry(struct args *a, bool in, int dirfd, const char *name)
     if (pid < 0)
         return err_os(&e, "start the copy"), cli_fail(a, &e);
     if (in) {
-        errand.exec.flags |= EXEC_STDIN;
-        errand.session.forward_input = true;
-        errand.session.in_fd = fd;
+        chore.exec.flags |= EXEC_STDIN;
+        chore.session.forward_input = true;
+        chore.session.in_fd = fd;
     } else {
-        errand.session.out_fd = fd;
+        chore.session.out_fd = fd;
     }
-    errand.session.shows_progress = !a->json && isatty(2);
-    int r = errand_run(&errand, &e);
+    chore.session.shows_progress = !a->json && isatty(2);
+    int r = chore_run(&chore, &e);
     own_close(&fd);
     int child = end_bundle(pid);
     if (r < 0)
@@ -126,9 +126,9 @@ static int copy_out(struct args *a, const char *box, const char *path, const cha
     struct pale_err e;
     char name[PATH_BYTES_MAX];
     own_fd dir = -1;
-    if (host_target(to, last_name(path), &dir, name, sizeof(name), &e) < 0 || errand_open(&errand, a, box, &e) < 0)
+    if (host_target(to, last_name(path), &dir, name, sizeof(name), &e) < 0 || chore_open(&chore, a, box, &e) < 0)
         return cli_fail(a, &e);
-    errand_set(&errand, "pack", path, NULL);
+    chore_set(&chore, "pack", path, NULL);
     return carry(a, false, dir, name);
 }
 
@@ -139,12 +139,12 @@ static bool is_box_folder(struct args *a, const char *box, const char *path)
     char with_dot[PATH_BYTES_MAX];
     own_buf out = {0};
     buf_init(&out, 65536);
-    if (errand_open(&errand, a, box, &e) < 0)
+    if (chore_open(&chore, a, box, &e) < 0)
         return false;
     snprintf(with_dot, sizeof(with_dot), "%s/.", path);
-    errand_set(&errand, "stat", with_dot, NULL);
-    errand.session.out = &out;
-    return errand_run(&errand, &e) == 0 && out.len > 0 && out.data[0] == 'd';
+    chore_set(&chore, "stat", with_dot, NULL);
+    chore.session.out = &out;
+    return chore_run(&chore, &e) == 0 && out.len > 0 && out.data[0] == 'd';
 }
 
 static int copy_in(struct args *a, const char *from, const char *box, const char *path)
@@ -158,9 +158,9 @@ static int copy_in(struct args *a, const char *from, const char *box, const char
         snprintf(target, sizeof(target), "%s", path);
     else if (!path_join(target, sizeof(target), path, last_name(from)))
         return err_set(&e, PALE_BAD_INPUT, "%s: the path in the box is too long", path), cli_fail(a, &e);
-    if (errand_open(&errand, a, box, &e) < 0)
+    if (chore_open(&chore, a, box, &e) < 0)
         return cli_fail(a, &e);
-    errand_set(&errand, "unpack", target, NULL);
+    chore_set(&chore, "unpack", target, NULL);
     return carry(a, true, AT_FDCWD, from);
 }
 

@@ -7,20 +7,20 @@
 #include "base/limits.h"
 #include "base/number.h"
 #include "cli/cli.h"
-#include "cli/errand.h"
+#include "cli/chore.h"
 #include "cli/lookup.h"
 #include "cli/verbs.h"
 
-static struct errand errand;
+static struct chore chore;
 
 static int run_cat(struct args *a)
 {
     struct pale_err e;
     for (int i = 1; i < a->count; i++) {
-        if (errand_open(&errand, a, a->word[0], &e) < 0)
+        if (chore_open(&chore, a, a->word[0], &e) < 0)
             return cli_fail(a, &e);
-        errand_set(&errand, "read", a->word[i], NULL);
-        if (errand_run(&errand, &e) < 0)
+        chore_set(&chore, "read", a->word[i], NULL);
+        if (chore_run(&chore, &e) < 0)
             return cli_fail(a, &e);
     }
     return 0;
@@ -41,12 +41,12 @@ static int run_write(struct args *a)
         }
         snprintf(mode, sizeof(mode), "%u", v);
     }
-    if (errand_open(&errand, a, a->word[0], &e) < 0)
+    if (chore_open(&chore, a, a->word[0], &e) < 0)
         return cli_fail(a, &e);
-    errand_set(&errand, "write", a->word[1], mode);
-    errand.exec.flags |= EXEC_STDIN;
-    errand.session.forward_input = true;
-    return errand_run(&errand, &e) < 0 ? cli_fail(a, &e) : 0;
+    chore_set(&chore, "write", a->word[1], mode);
+    chore.exec.flags |= EXEC_STDIN;
+    chore.session.forward_input = true;
+    return chore_run(&chore, &e) < 0 ? cli_fail(a, &e) : 0;
 }
 
 /* --- files --- */
@@ -127,11 +127,11 @@ static int run_files(struct args *a)
     struct pale_err e;
     own_buf out = {0};
     buf_init(&out, 64 << 20);
-    if (errand_open(&errand, a, a->word[0], &e) < 0)
+    if (chore_open(&chore, a, a->word[0], &e) < 0)
         return cli_fail(a, &e);
-    errand_set(&errand, "list", a->count > 1 ? a->word[1] : ".", NULL);
-    errand.session.out = &out;
-    if (errand_run(&errand, &e) < 0)
+    chore_set(&chore, "list", a->count > 1 ? a->word[1] : ".", NULL);
+    chore.session.out = &out;
+    if (chore_run(&chore, &e) < 0)
         return cli_fail(a, &e);
     if (out.failed)
         return err_set(&e, PALE_LIMIT, "the listing is longer than 64 MiB"), cli_fail(a, &e);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns errands. */
-#include "cli/errand.h"
+/* Owns chores. */
+#include "cli/chore.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/quote.h"
 #include "cli/lookup.h"
 
-int errand_open(struct errand *q, struct args *a, const char *box, struct pale_err *e)
+int chore_open(struct chore *q, struct args *a, const char *box, struct pale_err *e)
 {
     struct place p;
     reach_init(&q->reach);
@@ -16,7 +16,7 @@ int errand_open(struct errand *q, struct args *a, const char *box, struct pale_e
     return r < 0 ? r : reach_box(&q->reach, &p, true, e);
 }
 
-void errand_set(struct errand *q, const char *name, const char *path, const char *third)
+void chore_set(struct chore *q, const char *name, const char *path, const char *third)
 {
     snprintf(q->label, sizeof(q->label), "%s %.400s", name, path);
     q->exec = (struct msg_exec){.flags = EXEC_BUILTIN, .user = "", .cwd = "", .label = q->label, .argc = 2};
@@ -27,7 +27,7 @@ void errand_set(struct errand *q, const char *name, const char *path, const char
     session_init(&q->session, &q->reach, &q->exec);
 }
 
-/* What the errand said on its standard error, in a form that is safe to print. */
+/* What the chore said on its standard error, in a form that is safe to print. */
 static int judge(const struct msg_result *r, const struct buf *complaint, struct pale_err *e)
 {
     char shown[600];
@@ -45,7 +45,7 @@ static int judge(const struct msg_result *r, const struct buf *complaint, struct
     return 0;
 }
 
-int errand_run(struct errand *q, struct pale_err *e)
+int chore_run(struct chore *q, struct pale_err *e)
 {
     struct msg_result r;
     own_buf complaint = {0};
