@@ -165,6 +165,7 @@ static int scan(struct sender *s, struct level *l, char ret_name[NAME_BYTES_MAX 
     }
 }
 
+/* The name is one step and never "..", so only a link of that name could lead away. Not by openat2, which a box's filter refuses. */
 static int open_folder(int dirfd, const char *name)
 {
     return openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -372,14 +373,14 @@ static int receive_link(struct receiver *r, int dirfd, const struct entry *en, i
 /* Makes or enters a folder; a symlink of that name is replaced, not followed. */
 static int enter_folder(struct receiver *r, int dirfd, const struct entry *en)
 {
-    int fd = fd_open_beneath(dirfd, en->name, O_RDONLY | O_DIRECTORY, 0);
+    int fd = open_folder(dirfd, en->name);
     if (fd >= 0)
         return fd;
     if ((errno == ELOOP || errno == ENOTDIR) && unlinkat(dirfd, en->name, 0) < 0)
         return os_error(r, "replace", en->name);
     if (mkdirat(dirfd, en->name, 0700) < 0)
         return os_error(r, "make folder", en->name);
-    fd = fd_open_beneath(dirfd, en->name, O_RDONLY | O_DIRECTORY, 0);
+    fd = open_folder(dirfd, en->name);
     if (fd < 0)
         return os_error(r, "open folder", en->name);
     fchmod(fd, en->mode | 0700);
@@ -418,6 +419,8 @@ int bundle_receive(int in_fd, int dirfd, const char *name, bool inner_links_only
     int stack[BUNDLE_DEPTH_MAX] = {dirfd}, depth = 0, res;
     struct entry en;
     bool first = true;
+    if (strcmp(name, "..") == 0 || strchr(name, '/'))
+        return err_set(e, PALE_BAD_INPUT, "%s: a copy needs one plain name", name);
     while ((res = get_entry(&r, &en)) == 0 && en.type != ENTRY_END) {
         /* The first entry takes the name the receiver chose; one more at the top would be a second bundle. */
         if (depth == 0 && !first) {

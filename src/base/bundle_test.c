@@ -126,6 +126,19 @@ static void existing_symlinks_are_replaced_and_not_followed(void **state)
     assert_int_equal(access(file, F_OK), -1);
 }
 
+static void name_that_leads_up_is_refused(void **state)
+{
+    (void)state;
+    struct bundle_count c;
+    struct pale_err e;
+    int p[2];
+    assert_int_equal(pipe(p), 0);
+    close(p[1]);
+    assert_int_equal(bundle_receive(p[0], to_fd, "..", true, &c, &e), -PALE_BAD_INPUT);
+    assert_int_equal(bundle_receive(p[0], to_fd, "a/b", true, &c, &e), -PALE_BAD_INPUT);
+    close(p[0]);
+}
+
 /* Writes raw bytes as a sender would and receives them. */
 static int receive_raw(const void *p, size_t n)
 {
@@ -194,5 +207,5 @@ static void leaving_more_than_was_entered_is_refused(void **state)
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
 TESTS(CASE(tree_round_trips_with_modes_and_links), CASE(links_that_lead_out_are_skipped_when_asked),
-      CASE(existing_symlinks_are_replaced_and_not_followed), CASE(names_that_are_paths_are_refused),
+      CASE(existing_symlinks_are_replaced_and_not_followed), CASE(name_that_leads_up_is_refused), CASE(names_that_are_paths_are_refused),
       CASE(every_prefix_of_a_bundle_is_an_error), CASE(leaving_more_than_was_entered_is_refused))

@@ -253,6 +253,55 @@ static long try_mknod_fifo(void)
     return make_node(S_IFIFO | 0600);
 }
 
+static long try_mknod_setuid(void)
+{
+    return make_node(S_IFREG | 04755);
+}
+
+/* In memory, so that nothing is left. */
+static long mode_of_memory(mode_t mode)
+{
+    int fd = memfd_create("mode", 0);
+    return fd < 0 ? 0 : fchmod(fd, mode);
+}
+
+static long try_fchmod_setuid(void)
+{
+    return mode_of_memory(04755);
+}
+
+static long try_fchmod_setgid(void)
+{
+    return mode_of_memory(02755);
+}
+
+static long try_fchmod_plain(void)
+{
+    return mode_of_memory(01755);
+}
+
+static long try_tmpfile_setuid(void)
+{
+    return open("/tmp", O_TMPFILE | O_RDWR, 04700);
+}
+
+static long try_tmpfile_plain(void)
+{
+    return open("/tmp", O_TMPFILE | O_RDWR, 0700);
+}
+
+/* Only O_CREAT and O_TMPFILE make the kernel look at the mode. */
+static long try_open_with_a_mode_nobody_reads(void)
+{
+    return syscall(__NR_openat, AT_FDCWD, "/dev/null", O_RDONLY, 06777);
+}
+
+static long try_openat2(void)
+{
+    uint64_t how[3] = {O_RDONLY};
+    return syscall(__NR_openat2, AT_FDCWD, "/dev/null", how, sizeof(how));
+}
+
 /* A terminal of the child's own, so that nothing is typed into ours. */
 static int own_terminal(void)
 {
@@ -404,6 +453,11 @@ static struct attempt attempts[] = {
     {"name_to_handle_at", try_name_to_handle, EPERM, MAYBE},
     {"futex requeue to PI", try_futex_requeue_pi, ENOSYS, MAYBE},
     {"mknod of a whiteout", try_mknod_whiteout, EPERM, MAYBE},
+    {"mknod of a setuid file", try_mknod_setuid, EPERM, ALWAYS},
+    {"fchmod setuid", try_fchmod_setuid, EPERM, ALWAYS},
+    {"fchmod setgid", try_fchmod_setgid, EPERM, ALWAYS},
+    {"open of a new setuid file", try_tmpfile_setuid, EPERM, MAYBE},
+    {"openat2", try_openat2, ENOSYS, ALWAYS},
     {"ioctl TIOCSTI", try_tiocsti, EPERM, MAYBE},
     {"ioctl TIOCSTI with a high bit", try_tiocsti_high, EPERM, MAYBE},
     {"ioctl TIOCSETD", try_tiocsetd, EPERM, MAYBE},
@@ -448,6 +502,9 @@ static struct attempt attempts[] = {
     {"a thread", try_thread, 0, SAME},
     {"futex wake", try_futex_wake, 0, SAME},
     {"mknod of a fifo", try_mknod_fifo, 0, SAME},
+    {"fchmod", try_fchmod_plain, 0, SAME},
+    {"open of a new file", try_tmpfile_plain, 0, SAME},
+    {"open with a mode nobody reads", try_open_with_a_mode_nobody_reads, 0, SAME},
     {"the size of a terminal", try_terminal_size, 0, SAME},
     {"personality, the question", try_personality_ask, 0, SAME},
     {"a number that nobody knows", try_unknown, ENOSYS, SAME},

@@ -169,6 +169,10 @@ static const uint64_t fills[][6] = {
     {0, 0, 3, 0x22},            /* mmap allows */
     {0, 0, 7, 0x22},            /* mmap refuses */
     {0, 0, 0, 0x1000},          /* newfstatat allows */
+    {0, 04755},                 /* chmod refuses */
+    {0, 0, 04755},              /* fchmodat refuses */
+    {0, 0100, 04755},           /* open refuses */
+    {0, 0, 0100, 04755},        /* openat refuses */
 };
 
 static void compare_numbers(struct expectation *x)
@@ -213,8 +217,11 @@ static const uint32_t futex_ops[] = {0,   1,   4,   6,   9,   10,  11,  12,    1
 static const uint32_t prctl_options[] = {0, 1, 15, 22, 34, 35, 36, 38, 61, 62, 63, 0x10023, 0x80000023, 0x53564d41, 0xffffffff};
 static const uint32_t personalities[] = {0,       1,        8,        0x20000,    0x20008,    0x40000,    0x40001,   0x60000,
                                          0x80000, 0x400000, 0x440000, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff};
-static const uint32_t modes[] = {0,      0644,    010644,  020001,  060001,  067777,  020000,  020666,  030000,  040755,    060000,
-                                 060660, 0100644, 0120000, 0140777, 0160000, 0170000, 0200000, 0220000, 0260000, 0xffffffff};
+static const uint32_t modes[] = {0,      0644,    010644,  020001,  060001,  067777,  020000,  020666,  030000,  040755,     060000,
+                                 060660, 0100644, 0120000, 0140777, 0160000, 0170000, 0200000, 0220000, 0260000, 0xffffffff, 04000,
+                                 02000,  06000,   04755,   02755,   01777,   0104755, 0102755, 0106755, 010000};
+static const uint32_t open_flags[] = {0,    1,     2,     0100,     0101,      0102,      0200,       0300,       01000,      0200000,
+                                      0301, 01101, 04000, 02000100, 020000000, 020200002, 0x80000040, 0xffffffbf, 0xffbfffff, 0xffffffff};
 static const uint32_t bits32[] = {
     0,          1u << 0,    1u << 1,    1u << 2,    1u << 3,    1u << 4,    1u << 5,  1u << 6,  1u << 7,  1u << 8,  1u << 9,   1u << 10,
     1u << 11,   1u << 12,   1u << 13,   1u << 14,   1u << 15,   1u << 16,   1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21,  1u << 22,
@@ -244,6 +251,13 @@ static const struct sample samples[] = {
     {"personality", {VARY(0, personalities)}},
     {"mknod", {VARY(1, modes)}},
     {"mknodat", {VARY(1, modes), VARY(2, modes)}},
+    {"chmod", {VARY(1, modes), VARY(2, modes)}},
+    {"fchmod", {VARY(1, modes), VARY(2, modes)}},
+    {"creat", {VARY(1, modes), VARY(2, modes)}},
+    {"fchmodat", {VARY(1, modes), VARY(2, modes), VARY(3, modes)}},
+    {"fchmodat2", {VARY(1, modes), VARY(2, modes), VARY(3, modes)}},
+    {"open", {VARY(1, open_flags), VARY(2, modes), VARY(3, modes)}},
+    {"openat", {VARY(1, modes), VARY(2, open_flags), VARY(3, modes)}},
     {"clone", {VARY(0, bits32), VARY(1, bits32)}},
     {"sendto", {VARY(2, bits32), VARY(3, bits32)}},
     {"sendmsg", {VARY(2, bits32), VARY(3, bits32)}},

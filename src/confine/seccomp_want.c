@@ -10,7 +10,31 @@
 static uint32_t want_mode(uint64_t mode)
 {
     unsigned type = ((uint32_t)mode >> 12) & 15;
-    return type == 2 || type == 6 ? FAILS(EPERM) : ALLOWED;
+    return type == 2 || type == 6 || mode & 06000 ? FAILS(EPERM) : ALLOWED;
+}
+
+static uint32_t want_mode_at_1(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    return arg[1] & 06000 ? FAILS(EPERM) : ALLOWED;
+}
+
+static uint32_t want_mode_at_2(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    return arg[2] & 06000 ? FAILS(EPERM) : ALLOWED;
+}
+
+static uint32_t want_open(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    return arg[1] & 020000100 && arg[2] & 06000 ? FAILS(EPERM) : ALLOWED;
+}
+
+static uint32_t want_openat(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    return arg[2] & 020000100 && arg[3] & 06000 ? FAILS(EPERM) : ALLOWED;
 }
 
 static uint32_t want_mknod(unsigned profiles, const __u64 *arg)
@@ -142,7 +166,8 @@ static const struct rule payload_rules[] = {
     {"mknod", want_mknod},           {"mknodat", want_mknodat},         {"clone", want_clone},        {"futex", want_futex},
     {"prctl", want_prctl},           {"personality", want_personality}, {"socket", want_socket},      {"socketpair", want_socketpair},
     {"setsockopt", want_setsockopt}, {"sendto", want_flags_at_3},       {"sendmsg", want_flags_at_2}, {"sendmmsg", want_flags_at_3},
-    {"ioctl", want_ioctl},
+    {"ioctl", want_ioctl},           {"chmod", want_mode_at_1},         {"fchmod", want_mode_at_1},   {"creat", want_mode_at_1},
+    {"fchmodat", want_mode_at_2},    {"fchmodat2", want_mode_at_2},     {"open", want_open},          {"openat", want_openat},
 };
 static const struct rule keeper_rules[] = {{"socket", want_local_socket}, {"mmap", want_data_map}, {"mprotect", want_data_map}};
 static const struct rule reader_rules[] = {

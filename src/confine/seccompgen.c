@@ -55,13 +55,17 @@
 #define VALUES_MAX 6
 #define SPANS_MAX 1024
 
-/* Words the tables use. CLONE_NAMESPACES is all seven CLONE_NEW… flags that clone takes (time has no bit there). */
+/* Words the tables use. CLONE_NAMESPACES is all seven CLONE_NEW… flags that clone takes (time has no bit there); CREATE_BITS are
+ * those with which open looks at a mode. */
 #define PASS SECCOMP_RET_ALLOW
 #define NO(err) (SECCOMP_RET_ERRNO | (err))
 #define KILL SECCOMP_RET_KILL_PROCESS
 #define ALL_BITS 0xffffffffu
 #define CLONE_NAMESPACES 0x7E020000u
 #define SOCKET_TYPE_BITS (~(uint32_t)(SOCK_CLOEXEC | SOCK_NONBLOCK))
+#define SETID_BITS (S_ISUID | S_ISGID)
+#define TMPFILE_BIT (O_TMPFILE & ~O_DIRECTORY)
+#define CREATE_BITS (O_CREAT | TMPFILE_BIT)
 
 enum { FOR_STRICT = 1, FOR_DEBUG = 2, FOR_IMAGE_BUILD = 4, FOR_EVERY = 7 };
 

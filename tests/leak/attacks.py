@@ -36,3 +36,39 @@ for name, x, a, args in [{rows}]:
     r, e = call(x if X86 else a, *[ctypes.c_char_p(v) if isinstance(v, bytes) else v for v in args])
     print(name, 'open' if r >= 0 else 'refused', e, flush=True)
 """
+
+
+# Every call that can give a file a setuid or setgid bit, on files of its own below the folder named by the first word.
+SETID = SYSCALL + """
+import struct
+os.chdir(sys.argv[1])
+names = iter('s%d' % i for i in range(1000))
+def fresh():
+    n = next(names)
+    os.close(os.open(n, os.O_WRONLY | os.O_CREAT, 0o755))
+    return n.encode()
+def path():
+    return next(names).encode()
+CREATE = os.O_CREAT | os.O_WRONLY
+for bits in (0o4755, 0o2755, 0o6755, 0o104755, (1 << 32) | 0o6755):
+    if X86:
+        call(90, fresh(), bits)
+        call(85, path(), bits)
+        call(2, path(), CREATE, bits)
+        call(133, path(), 0o100000 | bits, 0)
+    call(91 if X86 else 52, os.open(fresh(), os.O_RDONLY), bits)
+    call(268 if X86 else 53, -100, fresh(), bits)
+    call(452, -100, fresh(), bits, 0)
+    call(452, os.open(fresh(), os.O_RDONLY), b'', bits, 0x1000)
+    call(257 if X86 else 56, -100, path(), CREATE, bits)
+    call(259 if X86 else 33, -100, path(), 0o100000 | bits, 0)
+    call(437, -100, path(), struct.pack('QQQ', CREATE, bits & 0o7777, 0), 24)
+    fd, e = call(257 if X86 else 56, -100, b'.', os.O_TMPFILE | os.O_WRONLY, bits)
+    if fd >= 0:
+        call(265 if X86 else 37, -100, b'/proc/self/fd/%d' % fd, -100, path(), 0x400)
+    call(258 if X86 else 34, -100, path(), bits)
+for name, value in ((b'security.capability', struct.pack('<IIIII', 0x02000001, 0xffffffff, 0, 0xffffffff, 0)),
+                    (b'system.posix_acl_access', struct.pack('<IHHIHHIHHI', 2, 1, 0o6007, 0xffffffff, 4, 0o6007, 0xffffffff, 0x20, 0o6007, 0xffffffff))):
+    call(188 if X86 else 5, fresh(), name, value, len(value), 0)
+print('tried')
+"""

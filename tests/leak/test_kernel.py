@@ -2,6 +2,7 @@
 """C9 to C14: the kernel's own files, devices, privilege, ids, the wall itself, system calls."""
 import os
 import re
+import stat
 import subprocess
 
 import attacks
@@ -107,6 +108,37 @@ def test_c11_setuid_programs_are_powerless(pale, box):
     mounts = pale.exec(box, "cat", "/proc/self/mountinfo").text.splitlines()
     assert all("nosuid" in line for line in mounts), [m for m in mounts if "nosuid" not in m]
     assert all("nodev" in line for line in mounts if " /dev" not in line)
+
+
+def gives_rights(path):
+    """Would this file give its owner's rights to whoever runs it on the host?"""
+    return bool(path.lstat().st_mode & (stat.S_ISUID | stat.S_ISGID)) or "security.capability" in os.listxattr(path)
+
+
+@pytest.mark.basic
+@pytest.mark.weaken("seccomp")
+def test_c11_no_file_that_gives_rights_is_left_in_a_project(wall, hostdir):
+    """The host's own mount is not nosuid, and what a box of root writes there belongs to root."""
+    for name, flags in (("project", ("--project", "live", "--project-path")), ("write", ("--write",))):
+        folder = hostdir / name
+        folder.mkdir()
+        done = wall.pale.run("run", "-q", *flags, folder, "--", "python3", "-c", attacks.SETID, folder)
+        assert done.text == "tried\n" and len(list(folder.iterdir())) > 10, done
+        wall.judge(any(gives_rights(f) for f in folder.iterdir()), [f.name for f in folder.iterdir() if gives_rights(f)])
+
+
+@pytest.mark.basic
+def test_c11_tools_that_copy_modes_go_on_without_those_bits(pale, hostdir):
+    """In a folder that passes its group on, as shared ones do, new folders have the bit from the kernel."""
+    (hostdir / "run").write_text("#!/bin/sh\n")
+    (hostdir / "run").chmod(0o4755)
+    (hostdir / "shared").mkdir()
+    (hostdir / "shared").chmod(0o2755)
+    done = pale.run("run", "-q", "--project", "live", "--project-path", hostdir, "--", "sh", "-c", """
+        cp run plain && cp -p run exact; echo cp $?; tar -cf a.tar run && mkdir x && tar -C x -xf a.tar; echo tar $?
+        cd shared && mkdir -p a/b && tar -xf ../a.tar; cp -r a c && rm -r c && echo fine""", cwd=hostdir)
+    assert done.text.endswith("fine\n"), done
+    assert not [p for p in hostdir.rglob("*") if p.is_file() and p != hostdir / "run" and gives_rights(p)]
 
 
 @pytest.mark.basic
