@@ -24,6 +24,7 @@
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -221,6 +222,22 @@ static long try_futex_requeue_pi(void)
 {
     uint32_t a = 0, b = 0;
     return syscall(__NR_futex, &a, FUTEX_CMP_REQUEUE_PI | FUTEX_PRIVATE_FLAG, 1, 0ul, &b, 0);
+}
+
+static long ask_limit(pid_t pid)
+{
+    struct rlimit lim;
+    return syscall(__NR_prlimit64, pid, RLIMIT_NOFILE, NULL, &lim);
+}
+
+static long try_limit_of_another(void)
+{
+    return ask_limit(getpid());
+}
+
+static long try_own_limit(void)
+{
+    return ask_limit(0);
 }
 
 static long try_futex_wake(void)
@@ -458,6 +475,7 @@ static struct attempt attempts[] = {
     {"fchmod setgid", try_fchmod_setgid, EPERM, ALWAYS},
     {"open of a new setuid file", try_tmpfile_setuid, EPERM, MAYBE},
     {"openat2", try_openat2, ENOSYS, ALWAYS},
+    {"prlimit64 by number", try_limit_of_another, EPERM, ALWAYS},
     {"ioctl TIOCSTI", try_tiocsti, EPERM, MAYBE},
     {"ioctl TIOCSTI with a high bit", try_tiocsti_high, EPERM, MAYBE},
     {"ioctl TIOCSETD", try_tiocsetd, EPERM, MAYBE},
@@ -503,6 +521,7 @@ static struct attempt attempts[] = {
     {"futex wake", try_futex_wake, 0, SAME},
     {"mknod of a fifo", try_mknod_fifo, 0, SAME},
     {"fchmod", try_fchmod_plain, 0, SAME},
+    {"prlimit64 of oneself", try_own_limit, 0, SAME},
     {"open of a new file", try_tmpfile_plain, 0, SAME},
     {"open with a mode nobody reads", try_open_with_a_mode_nobody_reads, 0, SAME},
     {"the size of a terminal", try_terminal_size, 0, SAME},

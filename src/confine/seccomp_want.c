@@ -59,6 +59,12 @@ static uint32_t want_clone(unsigned profiles, const __u64 *arg)
     return ALLOWED;
 }
 
+static uint32_t want_own_limits(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    return (int)arg[0] == 0 ? ALLOWED : FAILS(EPERM);
+}
+
 static uint32_t want_futex(unsigned profiles, const __u64 *arg)
 {
     (void)profiles;
@@ -168,6 +174,7 @@ static const struct rule payload_rules[] = {
     {"setsockopt", want_setsockopt}, {"sendto", want_flags_at_3},       {"sendmsg", want_flags_at_2}, {"sendmmsg", want_flags_at_3},
     {"ioctl", want_ioctl},           {"chmod", want_mode_at_1},         {"fchmod", want_mode_at_1},   {"creat", want_mode_at_1},
     {"fchmodat", want_mode_at_2},    {"fchmodat2", want_mode_at_2},     {"open", want_open},          {"openat", want_openat},
+    {"prlimit64", want_own_limits},
 };
 static const struct rule keeper_rules[] = {{"socket", want_local_socket}, {"mmap", want_data_map}, {"mprotect", want_data_map}};
 static const struct rule reader_rules[] = {

@@ -212,6 +212,27 @@ def test_c13_each_lock_on_namespaces_holds_alone(pale, off):
     assert not opened(done) and "unshare refused" in done.text, done
 
 
+LIMIT = attacks.SYSCALL + """
+import struct
+old = ctypes.create_string_buffer(16)
+for pid in (1, os.getppid()):
+    r, e = call(302 if X86 else 261, pid, 7, struct.pack('QQ', 9, 9), old)
+    print('CHANGED' if r == 0 else 'refused', pid, e, flush=True)
+"""
+
+
+@pytest.mark.basic
+@pytest.mark.weaken("seccomp")
+def test_c13_limits_of_init_and_runners_stay(wall):
+    """Where a command has the id of pale-init, as in a box with one id or as the box's root, the kernel would let it."""
+    box = wall.pale.create("b")
+    root = wall.pale.exec(box, "true", flags=["--user", "root"]).code == 0
+    done = wall.pale.exec(box, "python3", "-c", LIMIT, flags=["--user", "root"] if root else [])
+    wall.judge("CHANGED" in done.text, done)
+    if not wall.weakened:
+        assert done.text.count("refused") == 2 and wall.pale.exec(box, "sh", "-c", "ulimit -n 16 && ulimit -n").text == "16\n"
+
+
 def test_c13_no_namespace_can_be_entered(pale, box):
     done = pale.sh(box, "for n in user mnt net pid ipc uts; do nsenter --$n=/proc/1/ns/$n true && echo OPEN $n; nsenter --$n=/proc/self/ns/$n true && echo OPEN own $n; done")
     assert "OPEN" not in done.text, done

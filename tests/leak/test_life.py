@@ -97,6 +97,19 @@ def test_c17_a_fork_chain_that_runs_away_is_caught(pale, box):
 
 
 @pytest.mark.basic
+@pytest.mark.parametrize("sig, code", [("KILL", 137), ("STOP", 3)])
+def test_c17_whoever_harms_its_runner_gets_an_answer(pale, box, sig, code):
+    """As pale-init's own id, where there is another: else the kernel refuses."""
+    root = ["--user", "root"] if pale.exec(box, "true", flags=["--user", "root"]).code == 0 else []
+    done = pale.sh(box, f"setsid sleep 71 & kill -{sig} $PPID; sleep 0.2; exit 3", flags=root, timeout=15)
+    assert done.code == code, done
+    assert pale.sh(box, "echo next").text == "next\n"
+    if sig == "KILL":
+        assert wait_until(lambda: "sleep" not in pale.sh(box, "cat /proc/[0-9]*/comm").text)
+
+
+
+@pytest.mark.basic
 @pytest.mark.parametrize("who", ["keeper_pid", "init_pid"])
 def test_c18_a_box_ends_with_its_keeper_and_init(pale, box, who):
     p = pale.start("exec", box, "--", "python3", "-c", ESCAPEE)
