@@ -101,13 +101,13 @@ int mounts_proc(struct pale_err *e)
     return m;
 }
 
-int mounts_devpts(uid_t uid, gid_t gid, struct pale_err *e)
+int mounts_devpts(uid_t uid, gid_t gid, unsigned most, struct pale_err *e)
 {
     own_fd fs = k_fsopen("devpts");
     if (fs < 0)
         return err_os(e, "open devpts");
     if (!set_number(fs, "uid", uid, "%llu") || !set_number(fs, "gid", gid, "%llu") || !set_number(fs, "mode", 0600, "%llo") ||
-        !set_number(fs, "ptmxmode", 0666, "%llo"))
+        !set_number(fs, "ptmxmode", 0666, "%llo") || (most && !set_number(fs, "max", most, "%llu")))
         return err_os(e, "configure devpts");
     return finish_fs(fs, "devpts", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
 }

@@ -32,7 +32,8 @@ int mounts_idmap(int tree_fd, int userns_fd, struct pale_err *e) MUST_CHECK;
 /* A fresh tmpfs with a size and an inode maximum (0: the kernel's default). */
 int mounts_tmpfs(uint64_t bytes, uint64_t inodes, unsigned mode, struct pale_err *e) MUST_CHECK;
 int mounts_proc(struct pale_err *e) MUST_CHECK;
-int mounts_devpts(uid_t uid, gid_t gid, struct pale_err *e) MUST_CHECK;
+/* A devpts of its own, with at most that many terminals (0: as many as the host has). */
+int mounts_devpts(uid_t uid, gid_t gid, unsigned most, struct pale_err *e) MUST_CHECK;
 
 /* Adds attributes to an attached or detached mount. */
 int mounts_restrict(int fd, unsigned flags, struct pale_err *e) MUST_CHECK;

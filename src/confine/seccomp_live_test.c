@@ -42,6 +42,12 @@
 
 /* ---- the calls: each returns what its system call did, -1 and errno on failure ---- */
 
+static long try_aio(void)
+{
+    unsigned long context = 0;
+    return syscall(__NR_io_setup, 1, &context);
+}
+
 static long try_io_uring(void)
 {
     struct io_uring_params p = {0};
@@ -441,6 +447,7 @@ struct attempt {
         "socket " #f " " #t " " #p, NULL, want, twin, {f, t, p}, false                                                                     \
     }
 static struct attempt attempts[] = {
+    {"io_setup", try_aio, ENOSYS, MAYBE},
     {"io_uring_setup", try_io_uring, ENOSYS, MAYBE},
     {"userfaultfd, user mode only", try_userfaultfd, EPERM, MAYBE},
     {"perf_event_open, software", try_perf, EPERM, MAYBE},

@@ -206,7 +206,7 @@ static void try_tmpfs(struct attempt *a)
 static void try_devpts(struct attempt *a)
 {
     struct pale_err e = {0};
-    own_fd pts = mounts_devpts(a->ids.uid, a->ids.gid, &e);
+    own_fd pts = mounts_devpts(a->ids.uid, a->ids.gid, 1, &e);
     if (pts < 0)
         attempt_err(&a->answer, FINDING_MISSING, &e);
 }

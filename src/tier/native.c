@@ -109,6 +109,35 @@ static int limit_namespace(int user_fd, struct pale_err *e)
     return 0;
 }
 
+/* Gives up: most of what the kernel counts per user and not per box, and any right to a better priority that the host gave the
+ * user. Set before the inner namespace is made, which is born with these limits for all its ids together. */
+static int limit_shares(struct pale_err *e)
+{
+    static const struct {
+        int what;
+        rlim_t most;
+        const char *name;
+    } rows[] = {
+        {RLIMIT_SIGPENDING, 4096, "queued signals and timers"},
+        {RLIMIT_MSGQUEUE, 96 << 10, "message queues"}, /* one of the usual size */
+        {RLIMIT_MEMLOCK, 1 << 20, "locked memory"},    /* a few secrets */
+        {RLIMIT_NICE, 0, "priority"},
+        {RLIMIT_RTPRIO, 0, "real-time priority"},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct rlimit lim;
+        if (getrlimit(rows[i].what, &lim) < 0)
+            return err_os(e, "read the limit of %s", rows[i].name);
+        if (lim.rlim_max > rows[i].most)
+            lim.rlim_max = rows[i].most;
+        if (lim.rlim_cur > lim.rlim_max)
+            lim.rlim_cur = lim.rlim_max;
+        if (setrlimit(rows[i].what, &lim) < 0)
+            return err_os(e, "set the limit of %s", rows[i].name);
+    }
+    return 0;
+}
+
 static int hold(void *arg)
 {
     (void)arg;
@@ -227,6 +256,8 @@ static int build(struct builder *b, struct pale_err *e)
     if (sethostname(plan->hostname, strlen(plan->hostname)) < 0)
         return err_os(e, "set the box's host name");
     if (network > 0 && (r = join_network(network, e)) < 0)
+        return r;
+    if (!is_weak(plan->weaken, WEAKEN_LIMITS) && (r = limit_shares(e)) < 0)
         return r;
     own_fd userns = inner_userns(plan, proc, e);
     if (userns < 0)

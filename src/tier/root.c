@@ -326,7 +326,8 @@ static int make_dev(const struct wall_plan *plan, int root, struct pale_err *e)
         if (r < 0)
             return r;
     }
-    own_fd pts = mounts_devpts(plan->ids.uid, plan->ids.gid, e);
+    /* One for every command at once: the host has one pool for all boxes. */
+    own_fd pts = mounts_devpts(plan->ids.uid, plan->ids.gid, is_weak(plan->weaken, WEAKEN_LIMITS) ? 0 : JOBS_MAX, e);
     return pts < 0 ? pts : mounts_place(pts, root, "dev/pts", e);
 }
 

@@ -24,7 +24,7 @@ NUMBERS = {
     "sethostname": (170, 161), "settimeofday": (164, 170), "syslog": (103, 116), "fsopen": (430, 430), "fsmount": (432, 432),
     "open_tree": (428, 428), "move_mount": (429, 429), "mount_setattr": (442, 442), "clone3": (435, 435), "acct": (163, 89),
     "quotactl": (179, 60), "fanotify_init": (300, 262), "lookup_dcookie": (212, 18), "mbind": (237, 235), "vmsplice": (278, 75),
-    "splice": (275, 76), "tee": (276, 77),
+    "splice": (275, 76), "tee": (276, 77), "io_setup": (206, 0),
 }
 
 

@@ -44,6 +44,38 @@ def test_c16_processes(wall):
     wall.judge(int(done.text) > 30, done)
 
 
+SHARES = """
+import ctypes, os, resource
+libc = ctypes.CDLL(None)
+def count(most, take):
+    n = 0
+    try:
+        while n < most and take(): n += 1
+    except OSError: pass
+    return n
+class Event(ctypes.Structure):
+    _fields_ = [('value', ctypes.c_void_p), ('signo', ctypes.c_int), ('notify', ctypes.c_int), ('pad', ctypes.c_char * 48)]
+ids = (ctypes.c_void_p * 1)()
+event = Event(notify=1)
+print('timers', count(6000, lambda: libc.timer_create(1, ctypes.byref(event), ids) == 0))
+print('terminals', count(400, lambda: os.openpty()))
+for name, what in (('queues', 12), ('locked', 8), ('nice', 13), ('realtime', 14)):
+    print(name, resource.getrlimit(what)[1] % (1 << 64))
+"""
+
+
+@pytest.mark.basic
+@pytest.mark.weaken("limits")
+def test_c16_what_the_kernel_counts_per_user(wall):
+    """A box with one id draws on the quotas of the user who runs it, and of all the user's boxes."""
+    done = wall.pale.run("run", "-q", "--", "python3", "-c", SHARES)
+    got = {k: int(v) for k, v in (line.split() for line in done.text.splitlines())}
+    most = {"timers": 4096, "terminals": 256, "queues": 96 << 10, "locked": 1 << 20, "nice": 0, "realtime": 0}
+    assert got.keys() == most.keys(), done
+    over = {k for k in most if got[k] > most[k]}
+    wall.judge({"timers", "terminals", "queues"} <= over if wall.weakened else over, got)
+
+
 @pytest.mark.basic
 @pytest.mark.weaken("limits")
 def test_c16_cpu_time_of_a_tree(wall):
