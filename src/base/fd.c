@@ -126,11 +126,56 @@ static bool open_up(int dirfd, const char *name)
     return at >= 0 && chmod(path, 0700) == 0;
 }
 
-/* Depth first, by descriptors; what a box made has any depth, so the recursion is by ".." of folders we hold. */
-static int empty_dir(int fd, int depth, struct pale_err *e)
+/* What a box made has any depth, and we have few descriptors: what lies deeper than this is moved up to the top first. */
+#define REMOVE_DEPTH 32
+
+struct removal {
+    int top_fd;
+    unsigned moved; /* up to the top, in all: also the next name there */
+};
+
+/* A subfolder, open and with all rights for its owner. */
+static int open_own(int fd, const char *name)
 {
-    if (depth > 256)
-        return err_set(e, PALE_LIMIT, "folders are nested deeper than 256; remove the innermost by hand");
+    int sub = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (sub < 0 && errno == EACCES && open_up(fd, name))
+        sub = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (sub >= 0)
+        (void)fchmod(sub, 0700);
+    return sub;
+}
+
+static bool move_up(struct removal *m, int fd, const char *name)
+{
+    char to[32];
+    do {
+        snprintf(to, sizeof(to), "deep-%u", m->moved++);
+        if (renameat(fd, name, m->top_fd, to) == 0)
+            return true;
+    } while (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR);
+    return false;
+}
+
+static int empty_dir(struct removal *m, int fd, int depth, struct pale_err *e);
+
+/* What would not go as a file, for the reason in errno. */
+static int remove_dir(struct removal *m, int fd, const char *name, int depth, struct pale_err *e)
+{
+    int why = errno;
+    own_fd sub = open_own(fd, name);
+    if (sub < 0) {
+        errno = errno == ENOTDIR || errno == ELOOP ? why : errno;
+        return err_os(e, "remove %s", name);
+    }
+    if (depth == REMOVE_DEPTH)
+        return move_up(m, fd, name) ? 0 : err_os(e, "move %s up", name);
+    int r = empty_dir(m, sub, depth + 1, e);
+    return r == 0 && unlinkat(fd, name, AT_REMOVEDIR) < 0 ? err_os(e, "remove folder %s", name) : r;
+}
+
+/* Depth first, by descriptors and single names, so that no link is ever followed. */
+static int empty_dir(struct removal *m, int fd, int depth, struct pale_err *e)
+{
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
     int r = 0;
@@ -138,32 +183,25 @@ static int empty_dir(int fd, int depth, struct pale_err *e)
         own_close(&copy);
         return err_os(e, "read a folder");
     }
-    for (const struct dirent *en; r == 0 && (en = readdir(d));) {
-        if (strcmp(en->d_name, ".") == 0 || strcmp(en->d_name, "..") == 0 || unlinkat(fd, en->d_name, 0) == 0)
-            continue;
-        own_fd sub = openat(fd, en->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (sub < 0 && errno == EACCES && open_up(fd, en->d_name))
-            sub = openat(fd, en->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (sub < 0) {
-            r = err_os(e, "remove %s", en->d_name);
-            break;
-        }
-        (void)fchmod(sub, 0700);
-        r = empty_dir(sub, depth + 1, e);
-        if (r == 0 && unlinkat(fd, en->d_name, AT_REMOVEDIR) < 0)
-            r = err_os(e, "remove folder %s", en->d_name);
-    }
+    rewinddir(d); /* the offset is shared with fd, which may have been read before */
+    for (const struct dirent *en; r == 0 && (en = readdir(d));)
+        if (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0 && unlinkat(fd, en->d_name, 0) < 0)
+            r = remove_dir(m, fd, en->d_name, depth, e);
     closedir(d);
     return r;
 }
 
 int fd_remove_tree(int dirfd, const char *name, struct pale_err *e)
 {
-    own_fd fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    own_fd fd = open_own(dirfd, name);
+    struct removal m = {.top_fd = fd};
+    unsigned before;
+    int r;
     if (fd < 0)
         return errno == ENOENT ? 0 : err_os(e, "open %s", name);
-    int r = empty_dir(fd, 0, e);
-    if (r == 0 && unlinkat(dirfd, name, AT_REMOVEDIR) < 0)
-        r = err_os(e, "remove folder %s", name);
-    return r;
+    do {
+        before = m.moved;
+        r = empty_dir(&m, fd, 0, e);
+    } while (r == 0 && m.moved != before);
+    return r == 0 && unlinkat(dirfd, name, AT_REMOVEDIR) < 0 ? err_os(e, "remove folder %s", name) : r;
 }

@@ -32,5 +32,6 @@ int fd_open_real_dir(const char *path);
 /* Writes content to a new file beside name and renames it over name, so that a reader sees the old or the new. */
 int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, struct pale_err *e) MUST_CHECK;
 
-/* Removes a tree below dirfd without ever following a symlink; no error if there is none. */
+/* Removes a tree of any depth below dirfd without ever following a symlink; no error if there is none. Folders that their owner
+ * has closed are opened where we may. After a failure some of the tree may be gone, and some have moved up in it. */
 int fd_remove_tree(int dirfd, const char *name, struct pale_err *e) MUST_CHECK;

@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "base/quote.h"
 #include "base/sha256.h"
+#include "confine/errand.h"
 
 static int too_long(struct pale_err *e)
 {
@@ -340,6 +341,28 @@ static void tidy_project(const char *data)
     }
 }
 
+struct removal {
+    int dirfd;
+    const char *name;
+};
+
+static int remove_errand(void *arg, struct pale_err *e)
+{
+    const struct removal *m = arg;
+    return fd_remove_tree(m->dirfd, m->name, e);
+}
+
+/* What a box with a range of ids made may belong to one of those, out of its user's reach; somebody who has them all gets at it. */
+static int remove_as_box(int dirfd, const char *name, struct pale_err *e)
+{
+    struct ids ids;
+    struct removal m = {dirfd, name};
+    int r = fd_remove_tree(dirfd, name, e);
+    if (r != -PALE_DENIED || ids_choose(&ids, 0, false, NULL) < 0 || ids.kind != IDS_RANGE)
+        return r;
+    return errand_run(&ids, remove_errand, &m, e);
+}
+
 /* The path was real when it was found; a symlink that stands in it now was put there by somebody. */
 static int remove_data(const char *data, struct pale_err *e)
 {
@@ -350,7 +373,7 @@ static int remove_data(const char *data, struct pale_err *e)
     own_fd dir = root < 0 ? -1 : fd_open_beneath(root, above[0] ? above : ".", O_RDONLY | O_DIRECTORY, 0);
     if (dir < 0)
         return err_os(e, "open the folder that holds %s", data);
-    return fd_remove_tree(dir, slash + 1, e);
+    return remove_as_box(dir, slash + 1, e);
 }
 
 int place_remove(const struct place *p, bool data, struct pale_err *e)

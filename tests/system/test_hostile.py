@@ -295,3 +295,22 @@ def test_other_users_do_not_reach_the_socket(pale, box):
     assert done.returncode != 0 and "Permission" in done.stderr
 
 
+
+
+@pytest.mark.basic
+def test_rm_removes_whatever_a_box_has_made(pale, hostdir):
+    """Deeper than descriptors reach, closed, of the box's other ids, and links that lead out."""
+    (hostdir / "kept").write_text("kept")
+    box = pale.create("b")
+    dig = """import os, sys
+for top in ('/home/agent/', '/tmp/'):
+    os.mkdir(top + sys.argv[1]); os.chdir(top + sys.argv[1])
+    for i in range(700):
+        open('f', 'w').close(); os.mkdir('closed'); os.mkdir('closed/in', 0); os.chmod('closed', 0); os.mkdir('d'); os.symlink(sys.argv[2], 'link'); os.chdir('d')
+    os.chmod(top + sys.argv[1], 0o500)"""
+    assert pale.py(box, "import os; os.chmod('/home/agent', 0o777)").code == 0
+    for user in ("agent", "root"):
+        done = pale.exec(box, "python3", "-c", dig, user, str(hostdir), flags=["--user", user])
+        assert done.code == 0 or user == "root" and done.code == (1 if REAL_ROOT else 125), done
+    pale.ok("rm", box)
+    assert not pale.boxes() and (hostdir / "kept").read_text() == "kept"
