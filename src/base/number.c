@@ -41,6 +41,16 @@ bool number_u64(const char *s, uint64_t max, uint64_t *ret)
     return true;
 }
 
+bool number_i64(const char *s, int64_t *ret)
+{
+    uint64_t v;
+    bool negative = *s == '-';
+    if (!number_u64(s + negative, (uint64_t)INT64_MAX + negative, &v) || (negative && v == 0))
+        return false;
+    *ret = negative ? -(int64_t)(v - 1) - 1 : (int64_t)v;
+    return true;
+}
+
 bool number_size(const char *s, uint64_t *ret_bytes)
 {
     static const char letters[] = "KMGT";

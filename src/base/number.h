@@ -9,6 +9,9 @@
 
 bool number_u64(const char *s, uint64_t max, uint64_t *ret);
 
+/* The one reader that takes a sign, a '-' before anything but 0: times of files lie before 1970 too. */
+bool number_i64(const char *s, int64_t *ret);
+
 /* Bytes: "4096", "512K", "64M", "2G", "1T", with an optional "iB" or "B" after the letter; powers of 1024. */
 bool number_size(const char *s, uint64_t *ret_bytes);
 

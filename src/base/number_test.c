@@ -67,6 +67,24 @@ static void bytes_are_shown_with_one_decimal(void **state)
     assert_string_equal(number_show_ms(65000, s, sizeof(s)), "1m05s");
 }
 
+static void signed_numbers_go_both_ways(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int64_t want;
+    } good[] = {{"0", 0}, {"7", 7}, {"-1", -1}, {"9223372036854775807", INT64_MAX}, {"-9223372036854775808", INT64_MIN}};
+    static const char *const bad[] = {"", "-", "--1", "+1", "-0", "- 1", "1-", "9223372036854775808", "-9223372036854775809"};
+    int64_t v = 42;
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+        assert_false(number_i64(bad[i], &v));
+    assert_int_equal(v, 42);
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+        assert_true(number_i64(good[i].text, &v));
+        assert_true(v == good[i].want);
+    }
+}
+
 TESTS(cmocka_unit_test(size_reads_letters_as_powers_of_1024), cmocka_unit_test(size_refuses_what_is_not_one),
       cmocka_unit_test(duration_takes_units_and_fractions), cmocka_unit_test(whole_numbers_respect_their_maximum),
-      cmocka_unit_test(bytes_are_shown_with_one_decimal))
+      cmocka_unit_test(bytes_are_shown_with_one_decimal), cmocka_unit_test(signed_numbers_go_both_ways))

@@ -53,7 +53,8 @@ static int run_write(struct args *a)
 
 struct entry {
     char type;
-    uint64_t mode, size, mtime;
+    uint64_t mode, size;
+    int64_t mtime;
     const char *name, *target;
 };
 
@@ -76,7 +77,7 @@ static bool take_entry(const char **at, const char *end, struct entry *ret)
     const char *nul = memchr(p, 0, (size_t)(end - p));
     const char *second = nul ? memchr(nul + 1, 0, (size_t)(end - nul - 1)) : NULL;
     if (!second || !strchr("fdlpscb?", ret->type) || !number_u64(word[0], 7777, &ret->mode) ||
-        !number_u64(word[1], UINT64_MAX, &ret->size) || !number_u64(word[2], UINT64_MAX, &ret->mtime))
+        !number_u64(word[1], UINT64_MAX, &ret->size) || !number_i64(word[2], &ret->mtime))
         return false;
     ret->name = p;
     ret->target = nul + 1;
@@ -94,7 +95,7 @@ static void list_entry(struct listing *l, const struct entry *en)
         json_text(&l->json, "type", type);
         json_u64(&l->json, "size", en->size);
         json_text(&l->json, "mode", mode);
-        json_u64(&l->json, "mtime", en->mtime);
+        json_i64(&l->json, "mtime", en->mtime);
         if (en->type == 'l')
             json_text(&l->json, "target", en->target);
         json_end_object(&l->json);
