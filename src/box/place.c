@@ -73,27 +73,42 @@ static bool is_private_dir(const char *path)
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
+/* A socket's path has room for 107 bytes, and names in this folder take 22. */
+#define RUNTIME_BYTES_MAX 85
+
+static bool try_runtime_dir(const char *path, char *ret, size_t cap)
+{
+    size_t n = strlen(path);
+    if (n > RUNTIME_BYTES_MAX || n >= cap || (mkdir(path, 0700) < 0 && errno != EEXIST) || !is_private_dir(path))
+        return false;
+    memcpy(ret, path, n + 1);
+    return true;
+}
+
 int place_runtime_dir(char *ret, size_t cap, struct pale_err *e)
 {
-    char candidates[3][64];
+    char dir[PATH_BYTES_MAX];
     const char *v = getenv("XDG_RUNTIME_DIR");
     unsigned uid = geteuid();
-    snprintf(candidates[0], sizeof(candidates[0]), "%s/pale", v && v[0] == '/' && strlen(v) < 50 ? v : "/nonexistent");
-    snprintf(candidates[1], sizeof(candidates[1]), uid == 0 ? "/run/pale" : "/run/user/%u/pale", uid);
-    snprintf(candidates[2], sizeof(candidates[2]), "/tmp/pale-%u", uid);
-    for (int i = 0; i < 3; i++) {
-        if (mkdir(candidates[i], 0700) < 0 && errno != EEXIST)
-            continue;
-        /* Root of a user namespace finds the host's /run/pale, which is not its own; the last place must be. */
-        if (!is_private_dir(candidates[i]) && i < 2)
-            continue;
-        if (!is_private_dir(candidates[i]))
-            return err_set(e, PALE_DENIED, "%s must be a folder that belongs to you with mode 0700; somebody else may have made it",
-                           candidates[i]);
-        snprintf(ret, cap, "%s", candidates[i]);
-        return 0;
+    if (v && v[0] == '/' && strlen(v) < RUNTIME_BYTES_MAX) {
+        snprintf(dir, sizeof(dir), "%s/pale", v);
+        if (try_runtime_dir(dir, ret, cap))
+            return 0;
     }
-    return err_set(e, PALE_OS, "no folder for sockets: set XDG_RUNTIME_DIR");
+    /* Root of a user namespace finds the host's /run/pale, which is not its own. */
+    snprintf(dir, sizeof(dir), uid == 0 ? "/run/pale" : "/run/user/%u/pale", uid);
+    if (try_runtime_dir(dir, ret, cap))
+        return 0;
+    /* Not in /tmp, where somebody else may have taken the name, and give it up again while boxes run. */
+    int r = place_state_dir(dir, sizeof(dir) - 4, e);
+    if (r < 0)
+        return r;
+    memcpy(dir + strlen(dir), "/run", 5);
+    if (try_runtime_dir(dir, ret, cap))
+        return 0;
+    return err_set(e, PALE_DENIED,
+                   "no folder for sockets: %s is longer than %d bytes, or is no folder of yours with mode 0700; set XDG_RUNTIME_DIR to one",
+                   dir, RUNTIME_BYTES_MAX);
 }
 
 int place_program(const char *name, char *ret, size_t cap, struct pale_err *e)

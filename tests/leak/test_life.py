@@ -296,6 +296,27 @@ def test_c23_the_socket_is_its_users_alone(pale, box):
         assert done.returncode != 0
 
 
+@pytest.mark.basic
+def test_c23_no_name_in_tmp_can_be_taken_from_us(pale):
+    """Without a runtime folder of the user's: somebody else has made whatever names in /tmp can be guessed."""
+    if os.geteuid() == 0 or os.path.exists(f"/run/user/{os.geteuid()}"):
+        pytest.skip("this user has a folder for sockets whatever is set")
+    taken = f"/tmp/pale-{os.geteuid()}"
+    if os.path.exists(taken):
+        pytest.skip(f"{taken} is there already")
+    os.mkdir(taken, 0o777)
+    try:
+        done = pale.run("run", "-q", "--", "echo", "fine", env={"XDG_RUNTIME_DIR": ""})
+        assert done.text == "fine\n" and os.listdir(taken) == [], done
+        folder = pale.root / "state" / "pale" / "run"
+        assert folder.stat().st_mode & 0o777 == 0o700
+        folder.chmod(0o755)
+        done = pale.run("run", "-q", "--", "true", env={"XDG_RUNTIME_DIR": ""})
+        assert done.code == 125 and "XDG_RUNTIME_DIR" in done.errors, done
+    finally:
+        os.rmdir(taken)
+
+
 # --- building, and the receipt ---
 
 def test_c25_a_wall_that_cannot_be_built_runs_nothing(pale, hostdir):
