@@ -73,13 +73,10 @@ static bool is_private_dir(const char *path)
     return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-/* A socket's path has room for 107 bytes, and names in this folder take 22. */
-#define RUNTIME_BYTES_MAX 85
-
 static bool try_runtime_dir(const char *path, char *ret, size_t cap)
 {
     size_t n = strlen(path);
-    if (n > RUNTIME_BYTES_MAX || n >= cap || (mkdir(path, 0700) < 0 && errno != EEXIST) || !is_private_dir(path))
+    if (n > RUNTIME_BYTES_MAX || n >= cap || (!is_private_dir(path) && (mkdir(path, 0700) < 0 || !is_private_dir(path))))
         return false;
     memcpy(ret, path, n + 1);
     return true;

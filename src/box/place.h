@@ -41,6 +41,9 @@ int place_each(bool all, int (*fn)(void *arg, const struct place *p), void *arg,
 /* True if a project's box hides a user's box of the same name. */
 bool place_shadows(const struct place *p);
 
+/* A socket's path has room for 107 bytes, and names in the runtime folder take 22. */
+#define RUNTIME_BYTES_MAX 85
+
 /* The user's folders; made (0700) where missing. The runtime folder must belong to the user and to nobody else. */
 int place_state_dir(char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
 int place_runtime_dir(char *ret, size_t cap, struct pale_err *e) MUST_CHECK;

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/loop.h"
 #include "box/audit.h"
+#include "box/place.h"
 #include "confine/cgroup.h"
 #include "policy/policy.h"
 #include "tier/wall.h"
@@ -76,7 +77,7 @@ struct keeper {
     uint64_t started_unix_ms;
     struct policy policy;
     struct ids ids;
-    char runtime_dir[64];
+    char runtime_dir[RUNTIME_BYTES_MAX + 1];
     int etc_lock, claims; /* held while the box lives */
     /* the wall */
     struct wall wall;
