@@ -10,9 +10,9 @@
 #include "base/own.h"
 #include "confine/kernel.h"
 
-static int restrict_tree(int fd, unsigned flags, struct pale_err *e)
+static int restrict_tree(int fd, unsigned flags, uint64_t propagation, struct pale_err *e)
 {
-    struct mount_attr a = {.attr_set = MOUNT_ATTR_NOSUID};
+    struct mount_attr a = {.attr_set = MOUNT_ATTR_NOSUID, .propagation = propagation};
     if (!(flags & MOUNTS_DEV))
         a.attr_set |= MOUNT_ATTR_NODEV;
     if (flags & MOUNTS_RO)
@@ -25,7 +25,7 @@ static int restrict_tree(int fd, unsigned flags, struct pale_err *e)
 
 int mounts_restrict(int fd, unsigned flags, struct pale_err *e)
 {
-    return restrict_tree(fd, flags, e);
+    return restrict_tree(fd, flags, 0, e);
 }
 
 static int clone_tree(int dirfd, const char *path, unsigned open_flags, unsigned flags, struct pale_err *e)
@@ -33,7 +33,7 @@ static int clone_tree(int dirfd, const char *path, unsigned open_flags, unsigned
     own_fd tree = k_open_tree(dirfd, path, OPEN_TREE_CLONE | O_CLOEXEC | open_flags | (flags & MOUNTS_RECURSIVE ? AT_RECURSIVE : 0));
     if (tree < 0)
         return err_os(e, "clone the mount of %s", *path ? path : "a folder");
-    int r = restrict_tree(tree, flags, e);
+    int r = restrict_tree(tree, flags, MS_PRIVATE, e);
     return r < 0 ? r : take_fd(&tree);
 }
 

@@ -16,14 +16,16 @@ enum mounts_flag {
     MOUNTS_DEV = 8,       /* device nodes work (only for the few nodes of /dev) */
 };
 
-/* A detached copy of the mount at path (below dirfd), nosuid, and nodev unless MOUNTS_DEV. With follow a final symlink is
- * followed. Returns a descriptor or a negative code. */
+/* A detached copy of the mount at path (below dirfd), nosuid, nodev unless MOUNTS_DEV, and private: a copy of a shared mount is
+ * shared too, and what is then mounted in it would appear on the host. With follow a final symlink is followed. Returns a
+ * descriptor or a negative code. */
 int mounts_clone(int dirfd, const char *path, unsigned flags, bool follow, struct pale_err *e) MUST_CHECK;
 
 /* The same for what fd already points at. */
 int mounts_clone_fd(int fd, unsigned flags, struct pale_err *e) MUST_CHECK;
 
-/* A detached copy as it is, with everything below it; for trees that are sealed together later. */
+/* A detached copy as it is, with everything below it; for trees that are sealed together later, in a namespace whose mounts are
+ * private already. */
 int mounts_copy(int dirfd, const char *path, struct pale_err *e) MUST_CHECK;
 
 /* Shows host ids as box ids: userns_fd's map turns ids on disk into ids of the box. */

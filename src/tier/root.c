@@ -150,7 +150,7 @@ int root_open_private_sources(const struct wall_plan *plan, struct root_sources 
         return err_os(e, "open %s", plan->init_path);
     if ((s->init_fd = mounts_clone_fd(init, MOUNTS_RO, e)) < 0)
         return s->init_fd;
-    if ((s->etc_fd = mounts_copy(AT_FDCWD, plan->etc_dir, e)) < 0)
+    if ((s->etc_fd = mounts_clone(AT_FDCWD, plan->etc_dir, MOUNTS_RECURSIVE, false, e)) < 0)
         return s->etc_fd;
     if (plan->data_dir && plan->policy->scratch == SCRATCH_DISK) {
         char path[PATH_BYTES_MAX];
