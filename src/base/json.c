@@ -19,6 +19,12 @@ static void string(struct buf *b, const void *p, size_t n)
     buf_add_text(b, "\"");
     for (size_t i = 0; i < n;) {
         unsigned point = 0;
+        size_t run = quote_plain(s + i, n - i);
+        if (run > 0) {
+            buf_add(b, s + i, run);
+            i += run;
+            continue;
+        }
         size_t len = quote_utf8(s + i, n - i, &point);
         if (len == 0) {
             buf_add_text(b, "\xef\xbf\xbd");

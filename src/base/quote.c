@@ -44,6 +44,15 @@ bool quote_is_deceptive(unsigned c)
            (c >= 0xe0000 && c <= 0xe0fff);
 }
 
+size_t quote_plain(const void *p, size_t n)
+{
+    const unsigned char *s = p;
+    size_t i = 0;
+    while (i < n && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '"' && s[i] != '\\')
+        i++;
+    return i;
+}
+
 static void quote(struct buf *b, const void *p, size_t n, size_t most, bool double_backslash)
 {
     const unsigned char *s = p;
@@ -51,6 +60,13 @@ static void quote(struct buf *b, const void *p, size_t n, size_t most, bool doub
     for (size_t i = 0; i < n;) {
         unsigned point = 0;
         char out[16];
+        size_t run = quote_plain(s + i, n - i);
+        if (run > 0 && shown + run <= most) {
+            buf_add(b, s + i, run);
+            shown += run;
+            i += run;
+            continue;
+        }
         size_t len = quote_utf8(s + i, n - i, &point), w;
         if (len == 0) {
             w = (size_t)snprintf(out, sizeof(out), "\\x%02x", s[i]);

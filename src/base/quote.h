@@ -18,6 +18,9 @@ void quote_again(struct buf *b, const void *p, size_t n, size_t most);
 /* quote_text into a fixed array, for error texts. Returns ret. */
 const char *quote_into(char *ret, size_t cap, const void *p, size_t n);
 
+/* How many bytes at p stand for themselves everywhere: printable ASCII but for quotes and backslashes. */
+size_t quote_plain(const void *p, size_t n);
+
 /* Does this code point change how its neighbours are shown, or show nothing? Control characters do. */
 bool quote_is_deceptive(unsigned point);
 

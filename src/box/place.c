@@ -128,43 +128,48 @@ int place_program(const char *name, char *ret, size_t cap, struct pale_err *e)
     return err_set(e, PALE_NOT_FOUND, "%s stands neither beside %s nor in ../libexec/pale; is pale installed whole?", name, self);
 }
 
+static bool append(char *path, size_t cap, const char *more)
+{
+    size_t n = strlen(path), m = strlen(more);
+    if (n + m >= cap)
+        return false;
+    memcpy(path + n, more, m + 1);
+    return true;
+}
+
 /* Fills id, state and socket from data (a real path) and name. */
 static int complete(struct place *p, struct pale_err *e)
 {
-    char hex[SHA256_HEX], dir[PATH_BYTES_MAX];
+    char hex[SHA256_HEX];
     sha256_hex(p->data, strlen(p->data), hex);
     memcpy(p->id, hex, BOX_ID_LEN);
     p->id[BOX_ID_LEN] = 0;
-    int r = place_state_dir(dir, sizeof(dir), e);
+    int r = place_state_dir(p->state, sizeof(p->state), e);
+    if (r == 0)
+        r = place_runtime_dir(p->socket, sizeof(p->socket), e);
     if (r < 0)
         return r;
-    int n = snprintf(p->state, sizeof(p->state), "%s/boxes/%s", dir, p->id);
-    if (n < 0 || (size_t)n >= sizeof(p->state))
-        return too_long(e);
-    if ((r = place_runtime_dir(dir, sizeof(dir), e)) < 0)
-        return r;
-    n = snprintf(p->socket, sizeof(p->socket), "%s/%s.sock", dir, p->id);
-    return n < 0 || (size_t)n >= sizeof(p->socket) ? too_long(e) : 0;
+    bool fits = append(p->state, sizeof(p->state), "/boxes/") && append(p->state, sizeof(p->state), p->id) &&
+                append(p->socket, sizeof(p->socket), "/") && append(p->socket, sizeof(p->socket), p->id) &&
+                append(p->socket, sizeof(p->socket), ".sock");
+    return fits ? 0 : too_long(e);
 }
 
-/* The nearest folder at or above the working folder that has .pale; false if there is none. */
+/* The .pale of the nearest folder at or above the working folder that has one; false if there is none. */
 static bool find_project(char *ret, size_t cap)
 {
-    char cwd[PATH_BYTES_MAX], probe[PATH_BYTES_MAX];
-    if (!getcwd(cwd, sizeof(cwd)))
+    if (!getcwd(ret, cap))
         return false;
+    size_t n = strcmp(ret, "/") == 0 ? 0 : strlen(ret); /* of the folder looked into */
     for (;;) {
         struct stat st;
-        int n = snprintf(probe, sizeof(probe), "%s/.pale", strcmp(cwd, "/") == 0 ? "" : cwd);
-        if (n > 0 && (size_t)n < sizeof(probe) && lstat(probe, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() &&
-            !(st.st_mode & 022)) {
-            snprintf(ret, cap, "%s", probe);
+        ret[n] = 0;
+        if (append(ret, cap, "/.pale") && lstat(ret, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 022))
             return true;
-        }
-        char *slash = strrchr(cwd, '/');
-        if (!slash || strcmp(cwd, "/") == 0)
+        if (n == 0)
             return false;
-        slash[slash == cwd] = 0;
+        while (ret[--n] != '/')
+            ;
     }
 }
 
@@ -177,35 +182,38 @@ static int user_boxes(char *ret, size_t cap, struct pale_err *e)
     return r;
 }
 
-/* The real path of a folder that is itself no symlink; the kernel tells in one step whether there is one on the way. */
-static int real_dir(const char *path, char ret[PATH_BYTES_MAX], struct pale_err *e)
+/* Makes the path of a folder, itself no symlink, its real one. The kernel tells in one step if that is so already. */
+static int make_real(char path[PATH_BYTES_MAX], struct pale_err *e)
 {
+    char real[PATH_BYTES_MAX];
     struct stat st;
     own_fd fd = path_is_normal(path) ? fd_open_real_dir(path) : -1;
-    if (fd >= 0) {
-        memcpy(ret, path, strlen(path) + 1);
+    if (fd >= 0)
         return 0;
-    }
     if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
         return err_set(e, PALE_NOT_FOUND, "there is no folder %s", path);
-    return realpath(path, ret) ? 0 : err_os(e, "resolve %s", path);
+    if (!realpath(path, real))
+        return err_os(e, "resolve %s", path);
+    memcpy(path, real, strlen(real) + 1);
+    return 0;
 }
 
 /* Looks for dir/name; 0 and a completed place if it is a box made here. */
 static int try_place(const char *dir, const char *name, bool project, struct place *ret, struct pale_err *e)
 {
-    char path[PATH_BYTES_MAX], policy[PATH_BYTES_MAX];
     struct place p = {.project = project};
-    if (!path_join(path, sizeof(path), dir, name))
+    if (!path_join(p.data, sizeof(p.data), dir, name))
         return too_long(e);
-    int r = real_dir(path, p.data, e);
+    int r = make_real(p.data, e);
     if (r < 0)
         return r == -PALE_NOT_FOUND ? err_set(e, PALE_NOT_FOUND, "there is no box %s", name) : r;
-    snprintf(p.name, sizeof(p.name), "%s", name);
+    memcpy(p.name, name, strlen(name) + 1);
     if ((r = complete(&p, e)) < 0)
         return r;
-    if (!path_join(policy, sizeof(policy), p.state, "policy") || access(policy, F_OK) < 0)
-        return err_set(e, PALE_NOT_FOUND, "%s was not made by you on this host; `pale create %s` makes a box of that name", path, name);
+    size_t n = strlen(p.state);
+    if (!append(p.state, sizeof(p.state), "/policy") || access(p.state, F_OK) < 0)
+        return err_set(e, PALE_NOT_FOUND, "%s was not made by you on this host; `pale create %s` makes a box of that name", p.data, name);
+    p.state[n] = 0;
     *ret = p;
     return 0;
 }
