@@ -292,7 +292,7 @@ int session_run(struct session *s, struct msg_result *ret, struct pale_err *e)
         return r;
     if (s->terminal)
         enter_raw(&raw);
-    s->began_ms = clock_ms();
+    s->began_ms = s->shows_progress ? clock_ms() : 0;
     r = carry(s, ret, e);
     end_progress(s);
     leave_raw(&raw);
