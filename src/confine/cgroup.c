@@ -14,12 +14,12 @@
 #include "base/number.h"
 #include "base/own.h"
 
-static const char *const controller_names[CGROUP_CONTROLLERS] = {"memory", "pids", "cpu"};
+static const char *const controller_names[CGROUP_CONTROLLERS] = {"memory", "pids", "cpu", "cpuacct"};
 #define CPU_PERIOD_US 100000u
 
 void cgroup_init(struct cgroup *cg)
 {
-    *cg = (struct cgroup){.oom_fd = -1};
+    *cg = (struct cgroup){.oom_fd = -1, .cpu_fd = -1};
     for (int i = 0; i < CGROUP_CONTROLLERS; i++)
         cg->dir_fd[i] = -1;
 }
@@ -183,6 +183,7 @@ static void find_v2(struct cgroup_host *h, const char *mount)
         h->has[c] = has_word(on, controller_names[c]);
         snprintf(h->base[c], sizeof(h->base[c]), "%s", base);
     }
+    h->has[CGROUP_CPUACCT] = true; /* version 2 counts in every group */
 }
 
 void cgroup_find(struct cgroup_host *ret)
@@ -261,8 +262,10 @@ static int apply(struct cgroup *cg, int c, const struct cgroup_limits *lim, stru
         return lim->memory_bytes ? limit_memory(cg->version, cg->dir_fd[c], lim->memory_bytes, e) : 0;
     case CGROUP_PIDS:
         return lim->processes ? set_number(cg->dir_fd[c], "pids.max", lim->processes, e) : 0;
-    default:
+    case CGROUP_CPU:
         return lim->cpu_milli ? limit_cpu(cg->version, cg->dir_fd[c], lim->cpu_milli, e) : 0;
+    default:
+        return 0;
     }
 }
 
@@ -279,7 +282,7 @@ static int make_one(const struct cgroup_host *host, const char *id, int c, struc
 
 int cgroup_create(const struct cgroup_host *host, const char *id, const struct cgroup_limits *lim, struct cgroup *ret, struct pale_err *e)
 {
-    const bool wanted[CGROUP_CONTROLLERS] = {lim->memory_bytes > 0, lim->processes > 0, lim->cpu_milli > 0};
+    const bool wanted[CGROUP_CONTROLLERS] = {lim->memory_bytes > 0, lim->processes > 0, lim->cpu_milli > 0, lim->count_cpu};
     struct cgroup cg;
     int r = 0;
     cgroup_init(&cg);
@@ -299,6 +302,11 @@ int cgroup_create(const struct cgroup_host *host, const char *id, const struct c
         cg.oom_fd = openat(cg.dir_fd[CGROUP_MEMORY], cg.version == 1 ? "memory.oom_control" : "memory.events", O_RDONLY | O_CLOEXEC);
         if (cg.oom_fd < 0)
             r = err_os(e, "open the memory events of the box's cgroup");
+    }
+    if (r == 0 && cg.used[CGROUP_CPUACCT]) {
+        cg.cpu_fd = openat(cg.dir_fd[CGROUP_CPUACCT], cg.version == 1 ? "cpuacct.usage" : "cpu.stat", O_RDONLY | O_CLOEXEC);
+        if (cg.cpu_fd < 0)
+            r = err_os(e, "open the CPU time of the box's cgroup");
     }
     if (r < 0) {
         cgroup_destroy(&cg);
@@ -344,12 +352,22 @@ static uint64_t value_in(const char *text, const char *key)
     return 0;
 }
 
-uint64_t cgroup_oom_kills(const struct cgroup *cg)
+static uint64_t read_value(int fd, const char *key)
 {
     char text[512];
-    ssize_t n = cg->oom_fd < 0 ? -1 : pread(cg->oom_fd, text, sizeof(text) - 1, 0);
+    ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
     text[n > 0 ? n : 0] = 0;
-    return value_in(text, "oom_kill");
+    return value_in(text, key);
+}
+
+uint64_t cgroup_oom_kills(const struct cgroup *cg)
+{
+    return read_value(cg->oom_fd, "oom_kill");
+}
+
+uint64_t cgroup_cpu_us(const struct cgroup *cg)
+{
+    return cg->version == 1 ? read_value(cg->cpu_fd, "") / 1000 : read_value(cg->cpu_fd, "usage_usec");
 }
 
 uint64_t cgroup_peak_bytes(const struct cgroup *cg)
@@ -364,6 +382,7 @@ uint64_t cgroup_peak_bytes(const struct cgroup *cg)
 void cgroup_destroy(struct cgroup *cg)
 {
     own_close(&cg->oom_fd);
+    own_close(&cg->cpu_fd);
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
         if (!cg->used[c])
             continue;

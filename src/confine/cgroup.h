@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/limits.h"
 
-enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CONTROLLERS };
+enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CPUACCT, CGROUP_CONTROLLERS };
 
 /* What this process could use. */
 struct cgroup_host {
@@ -29,11 +29,13 @@ struct cgroup {
     bool used[CGROUP_CONTROLLERS];
     int dir_fd[CGROUP_CONTROLLERS]; /* -1 where not used */
     int oom_fd;                     /* where the kernel counts what it ended; read for every command */
+    int cpu_fd;                     /* where it counts CPU time; -1: not asked for */
     char path[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4];
 };
 
 struct cgroup_limits {
     uint64_t memory_bytes, processes, cpu_milli; /* 0: none */
+    bool count_cpu;                              /* no limit of the group's, but its count is wanted */
 };
 
 /* Makes the box's group with these limits. A limit whose controller is missing is an error: the caller asks only for what
@@ -47,6 +49,9 @@ int cgroup_admit(const struct cgroup *cg, pid_t pid, struct pale_err *e) MUST_CH
 /* Processes the kernel has ended in it for want of memory; the most memory it ever held (0: not known). */
 uint64_t cgroup_oom_kills(const struct cgroup *cg);
 uint64_t cgroup_peak_bytes(const struct cgroup *cg);
+
+/* CPU time of everything that was ever in it; 0 if that is not counted. */
+uint64_t cgroup_cpu_us(const struct cgroup *cg);
 
 /* Removes the group; its processes must have ended. */
 void cgroup_destroy(struct cgroup *cg);

@@ -48,7 +48,7 @@ struct kjob {
     uint64_t id;
     uint16_t chan;
     enum job_state state;
-    bool detached, killed, timed_out, out_of_memory;
+    bool detached, killed, timed_out, out_of_memory, out_of_cpu;
     struct client *client;
     struct buf request;           /* only while queued */
     struct loop_timer timer;      /* its time is up */
@@ -61,7 +61,8 @@ struct kjob {
     bool in_ended;
     uint64_t out_bytes, dropped_bytes, log_bytes;
     int log_fd;
-    uint64_t oom_before;
+    uint64_t oom_before, cpu_before_us; /* the group's counts when it began */
+    uint64_t cpu_sharers;               /* commands that ran at some time while it did, itself among them */
     struct msg_result result;
     char message[256];
     char command[512];
@@ -85,11 +86,12 @@ struct keeper {
     char cgroup_base[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4]; /* the folders the box's groups are removed from */
     bool limits_by_watchdog;
     const char *memory_by; /* what holds the memory limit */
+    uint64_t cpus;         /* of the host */
     struct loop_source init_watch, wire, listener;
     struct buf wire_in, wire_out;
     bool hello, stopping, died, winding_up;
     char death[256];
-    struct loop_timer stop_timer;
+    struct loop_timer stop_timer, cpu_timer;
     /* work */
     struct audit audit;
     struct client *clients;
@@ -142,6 +144,10 @@ void work_pay_credit(struct kjob *j);
 void work_box_died(struct keeper *k, const char *why);
 struct kjob *work_find(struct keeper *k, uint64_t id);
 void work_tell(const struct kjob *j, struct msg_job *ret);
+
+/* --- cputime.c: CPU time by the box's cgroup --- */
+/* Holds a job that has just got its channel to the policy's CPU time, where the group counts it. */
+void cputime_started(struct kjob *j);
 
 /* --- request.c: what is asked for --- */
 /* Checks it against the box and its policy and fills in what was left open. m->env points into the policy afterwards. */

@@ -275,6 +275,9 @@ static int stage_limits(struct keeper *k, struct pale_err *e)
     if (lim[LIMIT_PROCESSES].value && host.has[CGROUP_PIDS])
         want.processes = 2 * lim[LIMIT_PROCESSES].value + 4; /* a second lock; our own processes count in it */
     want.cpu_milli = lim[LIMIT_CPU_SHARE].value;
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    k->cpus = cpus > 0 ? (uint64_t)cpus : 1;
+    want.count_cpu = lim[LIMIT_CPU_TIME].value && host.has[CGROUP_CPUACCT];
     for (int c = 0; c < CGROUP_CONTROLLERS; c++)
         snprintf(k->cgroup_base[c], sizeof(k->cgroup_base[c]), "%s", host.base[c]);
     int r = cgroup_create(&host, k->id, &want, &k->cgroup, e);

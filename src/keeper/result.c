@@ -51,7 +51,7 @@ void result_set(struct kjob *j, const struct msg_exit *x)
         r->flags |= RESULT_TIMEOUT;
         r->status = 124;
         snprintf(j->message, sizeof(j->message), "killed: it took longer than %s", number_show_ms(j->timeout_ms, text, sizeof(text)));
-    } else if (x->flags & EXIT_CPU_LIMIT) {
+    } else if ((x->flags & EXIT_CPU_LIMIT) || j->out_of_cpu) {
         r->flags |= RESULT_CPU_LIMIT;
         snprintf(j->message, sizeof(j->message), "killed: it used its %s of CPU time",
                  number_show_ms(k->policy.limits[LIMIT_CPU_TIME].value, text, sizeof(text)));

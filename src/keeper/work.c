@@ -123,6 +123,7 @@ static void start(struct kjob *j, uint16_t chan, const void *request, size_t n)
     j->oom_before = cgroup_oom_kills(&k->cgroup);
     k->by_chan[chan] = j;
     k->running++;
+    cputime_started(j);
     if (j->timeout_ms) {
         j->timer.fire = out_of_time;
         loop_arm(&k->loop, &j->timer, clock_ms() + (int64_t)(j->timeout_ms < TIMEOUT_MAX_MS ? j->timeout_ms : TIMEOUT_MAX_MS));

@@ -131,6 +131,25 @@ def test_cpu_seconds_of_short_lived_children(pale):
     assert done.code == 137 and "CPU time" in done.errors and time.monotonic() - began < 15, done
 
 
+DISOWN = """import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+while True:
+    if os.fork() == 0:
+        end = time.monotonic() + 0.004
+        while time.monotonic() < end: pass
+        os._exit(0)
+    time.sleep(0.005)"""
+
+
+def test_cpu_seconds_of_children_nobody_waits_for(pale):
+    """The kernel adds their time to no process; only a control group has it."""
+    box = box_with(pale, "--cpu", "1")
+    began = time.monotonic()
+    done = pale.py(box, DISOWN, flags=["--timeout", "20s"])
+    assert done.code == 137 and "CPU time" in done.errors and time.monotonic() - began < 15, done
+    assert pale.exec(box, "echo", "alive").text == "alive\n"
+
+
 def test_cpu_seconds_of_what_a_command_leaves_running(pale):
     box = pale.create("b", "--cpu", "1")
     assert pale.exec(box, "sh", "-c", 'python3 -c "$0" & echo left', SPIN).text == "left\n"
