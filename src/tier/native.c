@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the native wall: one clone into new namespaces, one builder that becomes pale-init.
  *
- * How it works: the keeper clones a builder into a user namespace of its own (the outer one) together with mount, pid, net, ipc
- * and uts namespaces that it therefore owns. The keeper maps its ids and puts it into the box's cgroup; only then the builder
+ * How it works: the keeper clones a builder into a user namespace of its own (the outer one) together with mount, pid, net, ipc,
+ * uts and cgroup namespaces that it therefore owns. The keeper maps its ids and puts it into the box's cgroup; only then the builder
  * goes on. It opens everything it needs from the host, builds the root (tier/root.c), enters it, makes the inner user namespace
  * for commands, locks itself up with Landlock and becomes pale-init by exec. Every step that fails is reported over a pipe that
  * closes at exec; until then no code but ours has run. */
@@ -226,6 +226,20 @@ static int become_init(struct builder *b, int userns_fd, struct pale_err *e)
     return err_os(e, "start %s", b->plan->init_path);
 }
 
+/* Needs: the keeper has mapped our ids and put us into the box's cgroup. Gives up: the host's session and cgroups. */
+static int settle(const struct wall_plan *plan, struct pale_err *e)
+{
+    if (setsid() < 0)
+        return err_os(e, "leave the host's session");
+    /* Only now that the keeper has put us there: the box's own cgroup becomes the root of what it sees. */
+    if (unshare(CLONE_NEWCGROUP) < 0)
+        return err_os(e, "make the box's cgroup namespace");
+    /* With a range, the builder is the box's root, which commands are not. */
+    if (plan->ids.kind == IDS_RANGE && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
+        return err_os(e, "become the box's supervisor");
+    return 0;
+}
+
 static int build(struct builder *b, struct pale_err *e)
 {
     const struct wall_plan *plan = b->plan;
@@ -236,11 +250,8 @@ static int build(struct builder *b, struct pale_err *e)
         return err_os(e, "start making the box's network namespace");
     if (fd_read_full(b->go_fd, &go, 1) != 1)
         return err_set(e, PALE_GONE, "the keeper went away while the wall was built");
-    if (setsid() < 0)
-        return err_os(e, "leave the host's session");
-    /* With a range, the builder is the box's root, which commands are not. */
-    if (plan->ids.kind == IDS_RANGE && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
-        return err_os(e, "become the box's supervisor");
+    if ((r = settle(plan, e)) < 0)
+        return r;
     /* Changing ids hides a process's /proc entries even from itself in a new namespace; nothing foreign runs here yet. */
     if (prctl(PR_SET_DUMPABLE, 1) < 0)
         return err_os(e, "prctl");
@@ -288,7 +299,7 @@ static uint64_t namespaces(uint64_t weaken)
         enum weaken off;
         uint64_t flag;
     } optional[] = {{WEAKEN_IPCNS, CLONE_NEWIPC}, {WEAKEN_PIDNS, CLONE_NEWPID}};
-    uint64_t flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWCGROUP;
+    uint64_t flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWUTS;
     for (size_t i = 0; i < sizeof(optional) / sizeof(optional[0]); i++)
         if (!is_weak(weaken, optional[i].off))
             flags |= optional[i].flag;

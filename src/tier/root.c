@@ -45,9 +45,10 @@ static const struct scratch_dir {
 /* What a box has no business reading in /proc. Missing ones are skipped: not every kernel has every file. Folders first. */
 static const char *const masked_dirs[] = {"acpi", "asound", "bus", "driver", "fs", "irq", "scsi"};
 static const char *const masked_files[] = {
-    "config.gz", "diskstats", "interrupts",    "iomem",      "ioports",     "kallsyms",    "kcore",       "key-users",
-    "keys",      "kmsg",      "latency_stats", "modules",    "mtrr",        "partitions",  "sched_debug", "schedstat",
-    "slabinfo",  "softirqs",  "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo", "vmcore",
+    "config.gz",     "consoles",   "crypto",      "devices",     "diskstats", "interrupts",    "iomem",    "ioports",
+    "kallsyms",      "kcore",      "key-users",   "keys",        "kmsg",      "latency_stats", "locks",    "misc",
+    "modules",       "mtrr",       "partitions",  "sched_debug", "schedstat", "slabinfo",      "softirqs", "swaps",
+    "sysrq-trigger", "timer_list", "timer_stats", "vmallocinfo", "vmcore",
 };
 
 void root_sources_init(struct root_sources *s)
@@ -525,6 +526,10 @@ static int mask_proc(int proc, struct pale_err *e)
     if (sys < 0)
         return sys;
     int r = mounts_place(sys, proc, "sys", e);
+    /* The host has one, and would be known by it; the box's own id is as good. */
+    own_fd id = r < 0 ? -1 : mounts_copy(AT_FDCWD, "/etc/machine-id", e);
+    if (r == 0)
+        r = id < 0 ? id : mounts_place(id, proc, "sys/kernel/random/boot_id", e);
     if (r == 0)
         r = mask(proc, "/etc/skel", masked_dirs, sizeof(masked_dirs) / sizeof(masked_dirs[0]), e);
     if (r < 0)

@@ -33,7 +33,7 @@ except OSError as e: print(e)"""
 @pytest.mark.weaken("proc-mask")
 def test_c09_masked_files_say_nothing(wall):
     script = """import os
-for f in ('keys', 'timer_list', 'sched_debug', 'interrupts', 'modules', 'kallsyms', 'slabinfo', 'vmallocinfo', 'iomem', 'ioports', 'kcore', 'config.gz', 'key-users', 'latency_stats', 'mdstat', 'pagetypeinfo', 'locks'):
+for f in ('keys', 'timer_list', 'sched_debug', 'interrupts', 'modules', 'kallsyms', 'slabinfo', 'vmallocinfo', 'iomem', 'ioports', 'kcore', 'config.gz', 'key-users', 'latency_stats', 'mdstat', 'pagetypeinfo', 'locks', 'swaps', 'crypto', 'devices', 'misc', 'consoles'):
     try:
         if open('/proc/' + f, 'rb').read(16): print('SHOWN', f)
     except OSError: pass
@@ -44,6 +44,22 @@ for d in ('acpi', 'asound', 'scsi', 'bus', 'fs', 'irq', 'driver'):
 print(os.path.exists('/sys/kernel') and 'SHOWN sys')"""
     done = wall.pale.run("run", "-q", "--", "python3", "-c", script)
     wall.judge("SHOWN" in done.text, done)
+
+
+@pytest.mark.basic
+@pytest.mark.weaken("proc-mask")
+def test_c09_the_host_is_not_known_by_its_boot(wall):
+    host = open("/proc/sys/kernel/random/boot_id").read()
+    done = wall.pale.run("run", "-q", "--", "cat", "/proc/sys/kernel/random/boot_id")
+    assert len(done.text.strip()) >= 32, done
+    wall.judge(done.text == host, done)
+
+
+@pytest.mark.basic
+def test_c09_cgroups_begin_at_the_box(pale, box):
+    for args in (["run", "-q"], ["exec", "-q", box]):
+        paths = {line.split(":", 2)[2] for line in pale.run(*args, "--", "cat", "/proc/self/cgroup").text.splitlines()}
+        assert paths <= {"/"}, paths
 
 
 @pytest.mark.basic
