@@ -18,6 +18,9 @@
 
 /* --- ids --- */
 
+/* Groups that are named; whoever has more has many. */
+#define GROUPS_SHOWN 32
+
 /* Writes the maps that a named box would get to a namespace that is thrown away. */
 static void look_ids(const struct survey_row *row, struct answer *ret)
 {
@@ -221,6 +224,37 @@ static void look_newuidmap(const struct survey_row *row, struct answer *ret)
         attempt_say(ret, FINDING_DEGRADED, "not installed: boxes have one id");
 }
 
+/* The groups beside the user's own, as text; their number. */
+static int show_groups(char *ret, size_t cap)
+{
+    gid_t list[GROUPS_SHOWN];
+    int n = getgroups(GROUPS_SHOWN, list), others = 0;
+    size_t at = 0;
+    if (n < 0)
+        return snprintf(ret, cap, "more than %d", GROUPS_SHOWN);
+    for (int i = 0; i < n && at < cap; i++)
+        if (list[i] != getegid())
+            at += (size_t)snprintf(ret + at, cap - at, "%s%u", others++ ? ", " : "", list[i]);
+    return others;
+}
+
+/* In a user namespace that we map ourselves nobody may drop groups, since a group can also take rights away. */
+static void look_groups(const struct survey_row *row, struct answer *ret)
+{
+    struct ids ids;
+    char text[160] = "";
+    (void)row;
+    bool range = ids_choose(&ids, 0, false, NULL) == 0 && ids.kind == IDS_RANGE;
+    if (range && geteuid() == 0)
+        attempt_say(ret, FINDING_OK, "dropped in every box");
+    else if (show_groups(text, sizeof(text)) == 0)
+        attempt_say(ret, FINDING_OK, "you have none that a box could keep");
+    else if (range)
+        attempt_say(ret, FINDING_OK, "dropped in boxes with a name; one-shot boxes keep yours (%s) on the files they are given", text);
+    else
+        attempt_say(ret, FINDING_DEGRADED, "every box keeps yours (%s) on the files it is given", text);
+}
+
 /* --- what cannot be helped from here --- */
 
 static void look_page_cache(const struct survey_row *row, struct answer *ret)
@@ -264,6 +298,8 @@ static void look_processor(const struct survey_row *row, struct answer *ret)
 const struct survey_row survey_host[] = {
     {"Ids", "range of ids", false, "", FIX " gives one; without it every process of a box has your own id", NULL, 0, look_ids},
     {"Ids", "newuidmap, newgidmap", false, "", "install uidmap", NULL, 0, look_newuidmap},
+    {"Ids", "supplementary groups", false, "", FIX " gives a range of ids, with which boxes that have a name drop them", NULL, 0,
+     look_groups},
     {"Limits", "memory", false, "C16", FIX, NULL, 0, look_memory},
     {"Limits", "processes", false, "C16", FIX, NULL, 0, look_pids},
     {"Limits", "CPU share", false, "C16", FIX, NULL, 0, look_cpu},

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -226,7 +227,7 @@ static int become_init(struct builder *b, int userns_fd, struct pale_err *e)
     return err_os(e, "start %s", b->plan->init_path);
 }
 
-/* Needs: the keeper has mapped our ids and put us into the box's cgroup. Gives up: the host's session and cgroups. */
+/* Needs: the keeper has mapped our ids and put us into the box's cgroup. Gives up: the host's session, cgroups and groups. */
 static int settle(const struct wall_plan *plan, struct pale_err *e)
 {
     if (setsid() < 0)
@@ -234,8 +235,8 @@ static int settle(const struct wall_plan *plan, struct pale_err *e)
     /* Only now that the keeper has put us there: the box's own cgroup becomes the root of what it sees. */
     if (unshare(CLONE_NEWCGROUP) < 0)
         return err_os(e, "make the box's cgroup namespace");
-    /* With a range, the builder is the box's root, which commands are not. */
-    if (plan->ids.kind == IDS_RANGE && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
+    /* With a range, the builder is the box's root, which commands are not. With one id the kernel keeps our groups. */
+    if (plan->ids.kind == IDS_RANGE && (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
         return err_os(e, "become the box's supervisor");
     return 0;
 }

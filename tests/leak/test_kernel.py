@@ -195,6 +195,20 @@ def test_c12_nobody_is_root_on_the_host(pale, box):
                 assert all(i >= 0x40000000 for i in ids) if me == 0 else (ids[:4] == [me] * 4 or all(i > 65535 for i in ids[:4])), (user, ids)
 
 
+@pytest.mark.basic
+def test_c12_no_group_of_the_host_is_kept_where_it_can_be_dropped(pale, box):
+    """Also not by pale-init. Where a box has one id, the kernel keeps them, and the doctor says so."""
+    init = pale.info(box)["init_pid"]
+    groups = re.search(r"^Groups:\t(.*)$", open(f"/proc/{init}/status").read(), re.M)[1].split()
+    inside = pale.exec(box, "grep", "Groups:", "/proc/self/status").text.split()[1:]
+    if pale.exec(box, "true", flags=["--user", "root"]).code == 0:
+        assert groups == [] and inside == []
+    else:
+        rows = {r["name"]: r for r in pale.run("doctor", "--json").json()["mechanisms"]}
+        others = [g for g in groups if int(g) != os.getegid()]
+        assert (rows["supplementary groups"]["state"] == "degraded") == bool(others), (others, rows["supplementary groups"])
+
+
 MOUNTS = [("mount", (b"none", b"/tmp", b"tmpfs", 0, 0)), ("mount", (b"", b"/usr", b"", 0x1020, 0)), ("umount2", (b"/proc", 2)),
           ("pivot_root", (b"/tmp", b"/tmp")), ("chroot", (b"/tmp",)), ("fsopen", (b"tmpfs", 0)), ("open_tree", (-100, b"/usr", 1)),
           ("mount_setattr", (-100, b"/usr", 0, 0, 32)), ("sethostname", (b"evil", 4)), ("settimeofday", (0, 0))]
