@@ -38,6 +38,8 @@ static const struct expectation {
     {"proc-interrupts", "EACCES|EPERM|ENOENT", SECCOMP_COUNT, NULL},
     {"chroot", "EPERM", SECCOMP_COUNT, NULL},
     {"setuid-root", "EPERM|refused", SECCOMP_COUNT, NULL},
+    {"setuid-file", "EPERM", SECCOMP_COUNT, NULL},
+    {"limits-of-init", "EPERM", SECCOMP_COUNT, NULL},
     {"has-capabilities", "no", SECCOMP_COUNT, NULL},
     {"no-new-privileges", "yes", SECCOMP_COUNT, NULL},
     {"has-seccomp", "yes", SECCOMP_COUNT, NULL},

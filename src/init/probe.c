@@ -8,9 +8,11 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -219,6 +221,20 @@ static const char *probe_chroot(const char *planted)
     return answer(chroot("/tmp"));
 }
 
+static const char *probe_setuid_file(const char *planted)
+{
+    (void)planted;
+    own_fd fd = memfd_create("probe", MFD_CLOEXEC);
+    return fd < 0 ? answer(fd) : answer(fchmod(fd, S_ISUID | 0700));
+}
+
+static const char *probe_limits_of_init(const char *planted)
+{
+    (void)planted;
+    struct rlimit lim;
+    return answer(prlimit(1, RLIMIT_NOFILE, NULL, &lim));
+}
+
 static const char *probe_setuid_root(const char *planted)
 {
     (void)planted;
@@ -313,6 +329,8 @@ static const struct {
     {"proc-interrupts", probe_proc_interrupts},
     {"chroot", probe_chroot},
     {"setuid-root", probe_setuid_root},
+    {"setuid-file", probe_setuid_file},
+    {"limits-of-init", probe_limits_of_init},
     {"has-capabilities", probe_has_capabilities},
     {"no-new-privileges", probe_no_new_privileges},
     {"has-seccomp", probe_has_seccomp},
