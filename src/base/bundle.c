@@ -147,7 +147,7 @@ static int scan(struct sender *s, struct level *l, char ret_name[NAME_BYTES_MAX 
             continue;
         }
         for (long at = 0; at < n;) {
-            const struct dirent64 *d = (const void *)(block + at);
+            const struct dirent *d = (const void *)(block + at);
             struct stat st;
             at += d->d_reclen;
             if (is_dot(d->d_name) || fstatat(l->fd, d->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(st.st_mode) != l->folders)

@@ -78,7 +78,7 @@ static size_t add_descendants(pid_t pid, struct census *c, size_t count)
     own_fd dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     while (dir >= 0 && (n = syscall(SYS_getdents64, dir, block, sizeof(block))) > 0)
         for (long at = 0; at < n;) {
-            const struct dirent64 *d = (const void *)(block + at);
+            const struct dirent *d = (const void *)(block + at);
             at += d->d_reclen;
             if (d->d_name[0] != '.')
                 count = add_children(dir, d->d_name, c, count);

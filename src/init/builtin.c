@@ -137,7 +137,7 @@ static int do_list(const struct msg_exec *m)
     long n;
     while ((n = syscall(SYS_getdents64, dir, block, sizeof(block))) > 0)
         for (long at = 0; at < n;) {
-            const struct dirent64 *d = (const void *)(block + at);
+            const struct dirent *d = (const void *)(block + at);
             at += d->d_reclen;
             if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0)
                 print_entry(dir, d->d_name, d->d_name);

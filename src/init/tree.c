@@ -70,7 +70,7 @@ bool tree_read(struct tree *t, int proc_fd)
         return false;
     while ((n = getdents64(dir, (void *)block, sizeof(block))) > 0)
         for (long at = 0; at < n;) {
-            const struct dirent64 *d = (const void *)(block + at);
+            const struct dirent *d = (const void *)(block + at);
             at += d->d_reclen;
             if (d->d_name[0] < '1' || d->d_name[0] > '9')
                 continue;
