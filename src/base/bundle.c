@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -136,7 +135,7 @@ static int scan(struct sender *s, struct level *l, char ret_name[NAME_BYTES_MAX 
 {
     static _Alignas(8) char block[32768];
     for (;;) {
-        long n = syscall(SYS_getdents64, l->fd, block, sizeof(block));
+        long n = fd_entries(l->fd, block, sizeof(block));
         if (n < 0)
             return err_os(s->e, "read a folder");
         if (n == 0 && l->folders)

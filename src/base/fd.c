@@ -72,6 +72,11 @@ bool fd_set_nonblock(int fd, bool on)
     return fl >= 0 && fcntl(fd, F_SETFL, on ? fl | O_NONBLOCK : fl & ~O_NONBLOCK) == 0;
 }
 
+long fd_entries(int fd, void *ret, size_t cap)
+{
+    return syscall(SYS_getdents64, fd, ret, cap);
+}
+
 static int open_resolved(int dirfd, const char *rel, int flags, mode_t mode, unsigned long long resolve)
 {
     struct open_how how = {

@@ -19,6 +19,10 @@ int fd_read_all(int fd, struct buf *out, struct pale_err *e) MUST_CHECK;
 
 bool fd_set_nonblock(int fd, bool on);
 
+/* Entries of a folder as the kernel gives them, struct dirent after struct dirent, into memory aligned for them: no allocation, as
+ * readdir needs. The bytes filled, 0 at the end, -1 with errno. */
+long fd_entries(int fd, void *ret, size_t cap);
+
 /* Opens rel below dirfd: no symlink, no magic link, no way up or out. This is
  * the only door from the host into files that a box may have made. -1 with errno on failure. */
 int fd_open_beneath(int dirfd, const char *rel, int flags, mode_t mode);

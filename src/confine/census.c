@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -76,7 +75,7 @@ static size_t add_descendants(pid_t pid, struct census *c, size_t count)
     long n;
     snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
     own_fd dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (dir >= 0 && (n = syscall(SYS_getdents64, dir, block, sizeof(block))) > 0)
+    while (dir >= 0 && (n = fd_entries(dir, block, sizeof(block))) > 0)
         for (long at = 0; at < n;) {
             const struct dirent *d = (const void *)(block + at);
             at += d->d_reclen;

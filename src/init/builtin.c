@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -135,7 +134,7 @@ static int do_list(const struct msg_exec *m)
     if (dir < 0)
         return complain("list", path);
     long n;
-    while ((n = syscall(SYS_getdents64, dir, block, sizeof(block))) > 0)
+    while ((n = fd_entries(dir, block, sizeof(block))) > 0)
         for (long at = 0; at < n;) {
             const struct dirent *d = (const void *)(block + at);
             at += d->d_reclen;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/number.h"
 #include "base/own.h"
 
@@ -68,7 +69,7 @@ bool tree_read(struct tree *t, int proc_fd)
     t->overflow = false;
     if (dir < 0)
         return false;
-    while ((n = getdents64(dir, (void *)block, sizeof(block))) > 0)
+    while ((n = fd_entries(dir, block, sizeof(block))) > 0)
         for (long at = 0; at < n;) {
             const struct dirent *d = (const void *)(block + at);
             at += d->d_reclen;
