@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "confine/caps.h"
 #include "confine/seccomp.h"
+#include "confine/slice.h"
 #include "confine/weaken.h"
 #include "init/job.h"
 
@@ -128,6 +129,7 @@ int main(void)
     uint64_t weak = weaken_from_env(); /* 0 in a release */
     if (!hide(weak) || !open_state(&state) || !drop(weak))
         return 125;
+    slice_shorten();
     link_send_u64(&state.link, FROM_HELLO, 0, WIRE_VERSION);
     while (turn(&state))
         ;

@@ -20,6 +20,7 @@
 #include "confine/caps.h"
 #include "confine/kernel.h"
 #include "confine/seccomp.h"
+#include "confine/slice.h"
 #include "confine/weaken.h"
 #include "init/builtin.h"
 
@@ -396,6 +397,7 @@ static pid_t start(const struct runner_setup *s, uint32_t slot, uint32_t generat
     struct report r = {.slot = slot, .generation = generation, .kind = REPORT_PID, .value = command};
     send_report(s->report_fd, &r);
     keep_only(&s->report_fd, 1);
+    slice_shorten();
     reap(slot, generation, command, s->report_fd);
 }
 

@@ -31,6 +31,7 @@
 #include "box/place.h"
 #include "confine/landlock.h"
 #include "confine/seccomp.h"
+#include "confine/slice.h"
 #include "confine/weaken.h"
 #include "keeper/keeper.h"
 #include "keeper/watchdog.h"
@@ -150,6 +151,7 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
         return err_set(e, PALE_BAD_INPUT, "pale-keeper is started by pale, not by hand");
     if (!path_is_box_name(argv[2]) || strlen(argv[3]) != BOX_ID_LEN)
         return err_set(e, PALE_BAD_INPUT, "pale-keeper: bad name or id");
+    slice_shorten();
     k->once = once;
     k->wire.fd = k->init_watch.fd = k->listener.fd = -1;
     k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1};
