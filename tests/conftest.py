@@ -96,7 +96,7 @@ def pale(root):
 
 
 def left_groups(ids):
-    return [g for g in harness.cgroups() if os.path.basename(g) in ids]
+    return [g for g in harness.cgroups() if any(i in os.path.basename(g) for i in ids)]
 
 
 class Wall:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The built command line in a home of its own, a terminal to drive it with, and a look at what it leaves behind."""
 import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -209,9 +210,16 @@ def mounts():
     return pathlib.Path("/proc/self/mountinfo").read_text()
 
 
+def scopes():
+    """Scopes that systemd has made for pale, of any user."""
+    base = pathlib.Path("/sys/fs/cgroup")
+    return sorted(str(base / p) for p in glob.glob("**/pale-*.scope", root_dir=base, recursive=True))
+
+
 def cgroups():
-    """Folders of boxes below any cgroup mount, of this user."""
-    found = []
+    """Folders of boxes below any cgroup mount, of this user; in a scope, those of all, and the scope itself."""
+    found = scopes()
+    found += [str(p) for s in found for p in pathlib.Path(s).glob("*/")]
     for line in mounts().splitlines():
         left, _, right = line.partition(" - ")
         if right.split()[0] in ("cgroup", "cgroup2"):

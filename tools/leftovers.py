@@ -57,7 +57,8 @@ def cgroups(ids):
     for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
         left, _, right = line.partition(" - ")
         if right.split()[0] in ("cgroup", "cgroup2"):
-            found |= {str(g): str(g) for g in pathlib.Path(left.split()[4]).glob("pale/*/*") if g.name in ids}
+            mount = pathlib.Path(left.split()[4])
+            found |= {str(g): str(g) for g in [*mount.glob("pale/*/*"), *mount.glob("**/pale-*.scope")] if any(i in g.name for i in ids)}
     return found
 
 

@@ -47,3 +47,6 @@
 
 /* One audit record; longer fields are cut and say so. */
 #define AUDIT_RECORD_MAX 16384u
+
+/* One D-Bus message from systemd. Answers and signals about one unit are a few kilobytes. */
+#define DBUS_MESSAGE_MAX 65536u

@@ -347,8 +347,31 @@ static bool has_systemd(void)
     return access("/run/systemd/system", F_OK) == 0;
 }
 
+/* Does systemd hand the controllers of our limits to the user's manager? No such file: there is no manager now. */
+static int look_at_manager(const struct work *w, bool *ret_all, struct pale_err *e)
+{
+    static const char *const need[] = {"cpu", "memory", "pids"};
+    char path[160], text[512] = " ";
+    snprintf(path, sizeof(path), "/sys/fs/cgroup/user.slice/user-%u.slice/user@%u.service/cgroup.controllers", w->uid, w->uid);
+    own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, text + 1, sizeof(text) - 2);
+    if (n < 0)
+        return err_os(e, "read %s", path);
+    text[n + 1] = 0;
+    text[strcspn(text, "\n")] = ' ';
+    *ret_all = true;
+    for (size_t i = 0; i < sizeof(need) / sizeof(need[0]); i++) {
+        char word[16];
+        snprintf(word, sizeof(word), " %s ", need[i]);
+        *ret_all = *ret_all && strstr(text, word);
+    }
+    return 0;
+}
+
+/* Each box gets a scope from the user's own manager; all that can be missing is that manager, or a controller it is not given. */
 static int fix_delegation(struct work *w, struct pale_err *e)
 {
+    bool all = false;
     struct ledger_step s = {.deed = DEED_CREATE, .path = UNIT_FILE, .text = UNIT_TEXT};
     if (!has_systemd()) {
         tell(w, "cgroup v2 without systemd: no user may move a process into a group of their own, so there is nothing to set up");
@@ -356,6 +379,14 @@ static int fix_delegation(struct work *w, struct pale_err *e)
     }
     if (access(UNIT_FILE, F_OK) == 0) {
         tell(w, "%s is there already", UNIT_FILE);
+        return 0;
+    }
+    if (look_at_manager(w, &all, NULL) < 0) {
+        tell(w, "systemd has no manager for %s now: they must log in, or `loginctl enable-linger %s` starts one", w->user, w->user);
+        return 0;
+    }
+    if (all) {
+        tell(w, "systemd hands cpu, memory and pids to %s: nothing to set up", w->user);
         return 0;
     }
     int r = make_dir(w, UNIT_DIR, e);
@@ -366,7 +397,7 @@ static int fix_groups(struct work *w, struct pale_err *e)
 {
     struct cgroup_host host;
     int r = 0;
-    cgroup_find(&host);
+    cgroup_find(NULL, &host);
     if (host.version == 2)
         return fix_delegation(w, e);
     for (int c = 0; r == 0 && c < CGROUP_CONTROLLERS; c++)

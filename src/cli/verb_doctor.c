@@ -318,8 +318,8 @@ const struct verb verb_doctor = {
     "[--fix [USER] | --undo [USER]]",
     "Tries every mechanism a wall rests on, in a child of its own, and starts a box. Each row says whether it\n"
     "works here, and if not which claims of docs/threat-model.md fall away and what to do. Exit status 0 if boxes\n"
-    "can start, 1 if not. --fix gives USER a range of ids and control groups of their own; what it did stands in\n"
-    "/var/lib/pale/doctor-fix.json, and --undo takes exactly that back.",
+    "can start, 1 if not. --fix gives USER a range of ids and, where systemd does not hand them out already, control\n"
+    "groups of their own; what it did stands in /var/lib/pale/doctor-fix.json, and --undo takes exactly that back.",
     tables,
     0,
     1,

@@ -103,20 +103,26 @@ static bool user_base(const char *mount, char *ret, size_t cap)
     return stat(ret, &st) == 0 && st.st_uid == geteuid() && access(ret, W_OK) == 0;
 }
 
-/* Switches the controllers on from the mount down to base; only root gets this far. */
+/* Switches the controllers on for what is below a group, one by one: a missing one would take the others with it. What did
+ * not take is seen by reading back. */
+static void enable_in(const char *path)
+{
+    own_fd dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (int c = 0; dir >= 0 && c < CGROUP_CONTROLLERS; c++) {
+        char on[32];
+        snprintf(on, sizeof(on), "+%s", controller_names[c]);
+        (void)write_text(dir, "cgroup.subtree_control", on);
+    }
+}
+
+/* The same from the mount down to base; only root gets this far. */
 static void enable_v2(const char *mount, const char *base)
 {
     char above[PATH_BYTES_MAX / 4];
     snprintf(above, sizeof(above), "%s/pale", mount);
-    const char *const steps[] = {mount, above, base};
-    for (int i = 0; i < 3; i++) {
-        own_fd dir = open(steps[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-        for (int c = 0; dir >= 0 && c < CGROUP_CONTROLLERS; c++) {
-            char on[32];
-            snprintf(on, sizeof(on), "+%s", controller_names[c]);
-            (void)write_text(dir, "cgroup.subtree_control", on); /* what did not take is seen by reading back */
-        }
-    }
+    enable_in(mount);
+    enable_in(above);
+    enable_in(base);
 }
 
 static bool has_word(const char *text, const char *word)
@@ -126,29 +132,6 @@ static bool has_word(const char *text, const char *word)
         if ((at == text || at[-1] == ' ') && (at[n] == 0 || at[n] == ' ' || at[n] == '\n'))
             return true;
     return false;
-}
-
-/* A delegated group of our own, as a systemd scope with Delegate=yes gives: we are its owner and sit in it. */
-static bool delegated_base(const char *mount, char *ret, size_t cap)
-{
-    own_fd fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
-    char text[4096], rel[PATH_BYTES_MAX / 8];
-    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, text, sizeof(text) - 1);
-    if (n <= 0)
-        return false;
-    text[n] = 0;
-    const char *at = strstr(text, "0::/");
-    if (!at)
-        return false;
-    size_t len = strcspn(at + 3, "\n");
-    if (len <= 1 || len >= sizeof(rel))
-        return false;
-    memcpy(rel, at + 3, len);
-    rel[len] = 0;
-    struct stat st;
-    int m = snprintf(ret, cap, "%s%s", mount, rel);
-    /* Only a scope that was made for one keeper: in it nothing else loses by our moving aside. */
-    return m > 0 && (size_t)m < cap && strstr(rel, "/pale-") && stat(ret, &st) == 0 && st.st_uid == geteuid() && access(ret, W_OK) == 0;
 }
 
 /* No processes may sit where controllers are handed down; the keeper moves into a leaf. */
@@ -161,24 +144,43 @@ static bool settle_in_scope(const char *base)
     return leaf >= 0 && write_text(leaf, "cgroup.procs", "0");
 }
 
-static void find_v2(struct cgroup_host *h, const char *mount)
+/* A group that systemd has made for this process alone: in it nothing else loses by our moving aside. */
+static bool scope_base(struct scope *scope, const char *mount, char *ret, size_t cap, struct cgroup_host *h)
+{
+    if (!scope) {
+        snprintf(h->reason, sizeof(h->reason), "systemd hands out the cgroups here");
+        return false;
+    }
+    if (!scope_await(scope)) {
+        snprintf(h->reason, sizeof(h->reason), "%s", scope->talk.reason);
+        return false;
+    }
+    int n = snprintf(ret, cap, "%s%s", mount, scope->group);
+    if (n < 0 || (size_t)n >= cap || access(ret, W_OK) < 0 || !settle_in_scope(ret)) {
+        snprintf(h->reason, sizeof(h->reason), "systemd made %s, but it cannot be written: %s", scope->talk.unit, strerror(errno));
+        return false;
+    }
+    enable_in(ret);
+    return true;
+}
+
+static void find_v2(struct cgroup_host *h, struct scope *scope, const char *mount)
 {
     char base[PATH_BYTES_MAX / 4], on[512] = "";
-    bool scope = geteuid() != 0 && delegated_base(mount, base, sizeof(base)) && settle_in_scope(base);
-    if (!scope && (geteuid() != 0 || !user_base(mount, base, sizeof(base)))) {
+    h->version = 2;
+    if (scope_is_needed()) {
+        if (!scope_base(scope, mount, base, sizeof(base), h))
+            return;
+    } else if (geteuid() == 0 && user_base(mount, base, sizeof(base))) {
+        enable_v2(mount, base);
+    } else {
         snprintf(h->reason, sizeof(h->reason), "no cgroup here belongs to user %u", (unsigned)geteuid());
         return;
-    }
-    if (scope) {
-        own_fd dir = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        write_text(dir, "cgroup.subtree_control", "+memory +pids +cpu");
-    } else {
-        enable_v2(mount, base);
     }
     own_fd dir = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || !read_text(dir, "cgroup.subtree_control", on, sizeof(on)))
         return;
-    h->version = 2;
+    snprintf(h->reason, sizeof(h->reason), "it is not handed down to %.200s", base);
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
         h->has[c] = has_word(on, controller_names[c]);
         snprintf(h->base[c], sizeof(h->base[c]), "%s", base);
@@ -186,7 +188,7 @@ static void find_v2(struct cgroup_host *h, const char *mount)
     h->has[CGROUP_CPUACCT] = true; /* version 2 counts in every group */
 }
 
-void cgroup_find(struct cgroup_host *ret)
+void cgroup_find(struct scope *scope, struct cgroup_host *ret)
 {
     own_buf b = {0};
     char mount[PATH_BYTES_MAX / 4];
@@ -209,7 +211,7 @@ void cgroup_find(struct cgroup_host *ret)
         if (!ret->has[CGROUP_MEMORY])
             snprintf(ret->reason, sizeof(ret->reason), "no cgroup here belongs to user %u", (unsigned)geteuid());
     } else if (mount_of(info, NULL, mount, sizeof(mount))) {
-        find_v2(ret, mount);
+        find_v2(ret, scope, mount);
     } else {
         snprintf(ret->reason, sizeof(ret->reason), "no cgroup file system is mounted");
     }
@@ -397,7 +399,7 @@ void cgroup_destroy(struct cgroup *cg)
 void cgroup_sweep(const char *id)
 {
     struct cgroup_host host;
-    cgroup_find(&host);
+    cgroup_find(NULL, &host);
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
         char path[PATH_BYTES_MAX];
         int n = host.has[c] ? snprintf(path, sizeof(path), "%s/%s", host.base[c], id) : -1;

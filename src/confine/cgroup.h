@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Control groups: the limits of a whole box on memory, processes and CPU share, in version 2 or 1, where we may write one.
  *
- * How it works: boxes live at <mount>/pale/<uid>/<id>. Root makes that; `pale doctor --fix` gives an ordinary user their folder.
- * On a systemd host the keeper of an ordinary user may instead sit in a delegated scope of its own, and the box goes below it.
- * What cannot be written is not there: cgroup_find says which controllers are, and why not. */
+ * How it works: where systemd hands out version 2, the keeper asks it for a scope of its own (confine/scope.h), moves into the leaf
+ * `keeper` of it, and the box goes beside that. Else boxes live at <mount>/pale/<uid>/<id>: root makes that; in version 1 `pale
+ * doctor --fix` gives an ordinary user their folder. What cannot be written is not there: cgroup_find says which controllers are,
+ * and why not. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/limits.h"
+#include "confine/scope.h"
 
 enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CPUACCT, CGROUP_CONTROLLERS };
 
@@ -22,7 +24,9 @@ struct cgroup_host {
     char base[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4]; /* the folder boxes go into; in version 2 all the same */
     char reason[256];                                  /* why a controller is missing */
 };
-void cgroup_find(struct cgroup_host *ret);
+
+/* scope: the one that was asked for, which is waited for here; NULL for who only looks. */
+void cgroup_find(struct scope *scope, struct cgroup_host *ret);
 
 struct cgroup {
     int version; /* 0: this box has none */
@@ -56,7 +60,7 @@ uint64_t cgroup_cpu_us(const struct cgroup *cg);
 /* Removes the group; its processes must have ended. */
 void cgroup_destroy(struct cgroup *cg);
 
-/* Removes the empty groups of a box whose keeper was killed and could not do it. */
+/* Removes the empty groups of a box whose keeper was killed and could not do it. What systemd has made it removes itself. */
 void cgroup_sweep(const char *id);
 
 void cgroup_init(struct cgroup *cg);

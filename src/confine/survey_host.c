@@ -58,16 +58,20 @@ static void look_ids(const struct survey_row *row, struct answer *ret)
 
 /* --- control groups --- */
 
-/* A group with that one limit and a process in it. */
+/* A group with that one limit and a process in it. systemd moves whoever asks into a scope, so a child asks, as a keeper would. */
 static void try_controller(enum cgroup_controller which, const struct cgroup_limits *lim, const char *without, struct answer *ret)
 {
     struct cgroup_host host;
     struct cgroup cg;
     struct pale_err e = {0};
+    own_scope scope;
     char id[32];
-    cgroup_find(&host);
+    scope_init(&scope);
+    if (scope_is_needed())
+        scope_ask(&scope, "doctor", "pale doctor");
+    cgroup_find(&scope, &host);
     if (!host.has[which]) {
-        attempt_say(ret, FINDING_DEGRADED, "%.100s; %s", host.reason[0] ? host.reason : "the controller is not there", without);
+        attempt_say(ret, FINDING_DEGRADED, "%.160s; %s", host.reason[0] ? host.reason : "the controller is not there", without);
         return;
     }
     snprintf(id, sizeof(id), "doctor-%d", (int)getpid());
@@ -80,7 +84,8 @@ static void try_controller(enum cgroup_controller which, const struct cgroup_lim
         for (;;)
             pause();
     if (pid > 0 && cgroup_admit(&cg, pid, &e) == 0)
-        attempt_say(ret, FINDING_OK, "cgroup v%d, %.200s", host.version, host.base[which]);
+        attempt_say(ret, FINDING_OK, scope.via[0] ? "cgroup v%d, in a scope that systemd makes, asked over %.100s" : "cgroup v%d, %.200s",
+                    host.version, scope.via[0] ? scope.via : host.base[which]);
     else
         attempt_err(ret, FINDING_DEGRADED, &e);
     if (pid > 0) {
@@ -91,25 +96,22 @@ static void try_controller(enum cgroup_controller which, const struct cgroup_lim
     cgroup_destroy(&cg);
 }
 
-static void look_memory(const struct survey_row *row, struct answer *ret)
+static void try_memory(struct attempt *a)
 {
     static const struct cgroup_limits lim = {.memory_bytes = 16 << 20};
-    (void)row;
-    try_controller(CGROUP_MEMORY, &lim, "--memory is refused, the default is watched", ret);
+    try_controller(CGROUP_MEMORY, &lim, "--memory is refused, the default is watched", &a->answer);
 }
 
-static void look_pids(const struct survey_row *row, struct answer *ret)
+static void try_pids(struct attempt *a)
 {
     static const struct cgroup_limits lim = {.processes = 16};
-    (void)row;
-    try_controller(CGROUP_PIDS, &lim, "the user namespace alone counts processes", ret);
+    try_controller(CGROUP_PIDS, &lim, "the user namespace alone counts processes", &a->answer);
 }
 
-static void look_cpu(const struct survey_row *row, struct answer *ret)
+static void try_cpu(struct attempt *a)
 {
     static const struct cgroup_limits lim = {.cpu_milli = 500};
-    (void)row;
-    try_controller(CGROUP_CPU, &lim, "--cpus is refused", ret);
+    try_controller(CGROUP_CPU, &lim, "--cpus is refused", &a->answer);
 }
 
 /* --- settings --- */
@@ -293,6 +295,7 @@ static void look_processor(const struct survey_row *row, struct answer *ret)
 }
 
 #define FIX "sudo pale doctor --fix USER"
+#define GROUPS FIX "; with systemd, log in as the user or run loginctl enable-linger USER"
 #define SYSCTL "set it with sysctl and in /etc/sysctl.d"
 
 const struct survey_row survey_host[] = {
@@ -300,9 +303,9 @@ const struct survey_row survey_host[] = {
     {"Ids", "newuidmap, newgidmap", false, "", "install uidmap", NULL, 0, look_newuidmap},
     {"Ids", "supplementary groups", false, "", FIX " gives a range of ids, with which boxes that have a name drop them", NULL, 0,
      look_groups},
-    {"Limits", "memory", false, "C16", FIX, NULL, 0, look_memory},
-    {"Limits", "processes", false, "C16", FIX, NULL, 0, look_pids},
-    {"Limits", "CPU share", false, "C16", FIX, NULL, 0, look_cpu},
+    {"Limits", "memory", false, "C16", GROUPS, try_memory, 0, NULL},
+    {"Limits", "processes", false, "C16", GROUPS, try_pids, 0, NULL},
+    {"Limits", "CPU share", false, "C16", GROUPS, try_cpu, 0, NULL},
     {"Settings", "kernel.unprivileged_userns_clone", false, "", SYSCTL, NULL, 0, look_knob},
     {"Settings", "kernel.apparmor_restrict_unprivileged_userns", false, "", SYSCTL ", or give pale-keeper a profile with userns", NULL, 0,
      look_knob},

@@ -82,6 +82,7 @@ struct keeper {
     int etc_lock, claims; /* held while the box lives */
     /* the wall */
     struct wall wall;
+    struct scope scope; /* where systemd hands out cgroups */
     struct cgroup cgroup;
     char cgroup_base[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4]; /* the folders the box's groups are removed from */
     bool limits_by_watchdog;

@@ -156,6 +156,7 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     k->wire.fd = k->init_watch.fd = k->listener.fd = -1;
     k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1};
     k->etc_lock = k->claims = -1;
+    scope_init(&k->scope);
     cgroup_init(&k->cgroup);
     snprintf(k->name, sizeof(k->name), "%s", argv[2]);
     snprintf(k->id, sizeof(k->id), "%s", argv[3]);
@@ -199,6 +200,18 @@ static int stage_lock(struct keeper *k, struct pale_err *e)
         return err_set(e, PALE_BUSY, "another keeper has this box");
     forget_logs(k->state_dir);
     return 0; /* held until the process ends */
+}
+
+/* Asks systemd for a group, where it hands them out. It does its work while we do ours; stage_limits takes the answer. */
+static int stage_scope(struct keeper *k, struct pale_err *e)
+{
+    char description[16 + sizeof(k->name)];
+    (void)e;
+    if (is_weak(k->weaken, WEAKEN_LIMITS) || !scope_is_needed())
+        return 0;
+    snprintf(description, sizeof(description), "pale box %s", k->name);
+    scope_ask(&k->scope, k->id, description);
+    return 0;
 }
 
 /* The canonical policy: from the state folder, or the first frame of the only client. */
@@ -268,7 +281,7 @@ static int stage_limits(struct keeper *k, struct pale_err *e)
     struct cgroup_limits want = {0};
     if (is_weak(k->weaken, WEAKEN_LIMITS))
         return 0;
-    cgroup_find(&host);
+    cgroup_find(&k->scope, &host);
     if (lim[LIMIT_MEMORY].value && (host.has[CGROUP_MEMORY] || lim[LIMIT_MEMORY].asked))
         want.memory_bytes = lim[LIMIT_MEMORY].value;
     k->limits_by_watchdog = lim[LIMIT_MEMORY].value && !want.memory_bytes;
@@ -421,6 +434,7 @@ static void clean_up(struct keeper *k)
 {
     wall_destroy(&k->wall);
     cgroup_destroy(&k->cgroup);
+    scope_done(&k->scope);
     if (k->audit.fd >= 0)
         audit_close(&k->audit);
     claims_drop(k->runtime_dir, k->id, &k->claims);
@@ -430,8 +444,9 @@ static void clean_up(struct keeper *k)
 
 int main(int argc, char **argv)
 {
-    static int (*const stages[])(struct keeper * k, struct pale_err * e) = {
-        stage_lock, stage_policy, stage_audit, stage_claim, stage_limits, stage_wall, stage_serve, stage_lock_up, stage_first_client};
+    static int (*const stages[])(struct keeper * k, struct pale_err * e) = {stage_lock,    stage_scope,       stage_policy, stage_audit,
+                                                                            stage_claim,   stage_limits,      stage_wall,   stage_serve,
+                                                                            stage_lock_up, stage_first_client};
     struct pale_err e = {0};
     state.audit.fd = -1;
     int r = stage_settle(argc, argv, &state, &e);
