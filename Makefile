@@ -4,10 +4,11 @@ PREFIX ?= /usr/local
 TARGET ?= policy_text
 SECONDS ?= 60
 CYCLES ?= 2000
+SUITE ?= bookworm
 MESON_FLAGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build run test lint bench fuzz cycles install clean packages-build packages-test packages-fuzz
+.PHONY: build run test lint bench fuzz cycles guest install clean packages-build packages-test packages-fuzz packages-guest
 
 build: build/build.ninja
 	@ninja -C build --quiet
@@ -15,7 +16,7 @@ build: build/build.ninja
 build/build.ninja:
 	@meson setup build --prefix=$(PREFIX) -Dtests=$$(pkg-config --exists cmocka && echo true || echo false) $(MESON_FLAGS) >/dev/null
 
-packages-build packages-test packages-fuzz: packages-%:
+packages-build packages-test packages-fuzz packages-guest: packages-%:
 	@tools/install-packages $*
 
 run: packages-build
@@ -40,9 +41,12 @@ cycles: packages-test
 	@$(MAKE) --no-print-directory build
 	@PALE_CYCLES=$(CYCLES) exec tools/run-tests --only cycles
 
+guest: packages-guest
+	@exec tools/guest --suite $(SUITE)
+
 install: build
 	@meson configure build --prefix=$(PREFIX) >/dev/null
 	@DESTDIR="$(DESTDIR)" meson install -C build
 
 clean:
-	@rm -rf build build-weak build-asan build-fuzz
+	@rm -rf build build-weak build-asan build-fuzz build-guest
