@@ -69,11 +69,11 @@ def users(tag):
     return {k: v for k, v in found.items() if not other.search(k)}
 
 
-def files(tag, uids):
+def files(tag):
     found = {}
     for place in ("/tmp", "/var/tmp", "/dev/shm", os.path.expanduser("~")):
         for name in os.listdir(place):
-            if name.startswith((f"plt-{tag}", f".plt-{tag}", "pale-demo.")) or name in {f"pale-{u}" for u in uids}:
+            if name.startswith((f"plt-{tag}", f".plt-{tag}", "pale-demo.")):
                 found[f"{place}/{name}"] = f"{place}/{name}"
     for base in [pathlib.Path("/run/pale"), *pathlib.Path("/run/user").glob("*/pale")]:
         for s in base.glob("*.sock"):
@@ -90,7 +90,7 @@ def files(tag, uids):
 
 
 CHECKS = {"processes": lambda tag, uids, _: processes(tag, uids), "mounts": lambda tag, *_: mounts(tag), "cgroups": lambda _, __, ids: cgroups(ids),
-          "users": lambda tag, *_: users(tag), "files": lambda tag, uids, _: files(tag, uids)}
+          "users": lambda tag, *_: users(tag), "files": lambda tag, *_: files(tag)}
 
 
 def picture(tag, uids=(), ids=()):
