@@ -415,7 +415,9 @@ static bool is_drained(const struct job *j)
 
 static void settle(struct jobs *js, struct job *j)
 {
-    if (j->phase == PHASE_RUNNING && j->exited && !j->exit_sent && is_drained(j)) {
+    /* The end of a command that is killed is told when all it started has been found and killed. */
+    bool hunted = j->killing && j->kill_rounds >= 0;
+    if (j->phase == PHASE_RUNNING && j->exited && !hunted && !j->exit_sent && is_drained(j)) {
         if (j->runner == 0)
             j->exit.flags |= EXIT_GONE;
         send_exit(js, j);

@@ -181,10 +181,12 @@ int64_t reaper_tick(struct jobs *js)
                 sooner(&wait, j->cpu_check_ms - now);
         }
         if (j->killing && j->kill_rounds >= 0) {
-            if (kill_round(js, j))
+            if (kill_round(js, j)) {
                 j->kill_rounds = -1;
-            else
+                sooner(&wait, 0); /* its end may now be told */
+            } else {
                 sooner(&wait, ROUND_MS);
+            }
         }
     }
     if (js->sweeping) {

@@ -520,15 +520,16 @@ static int mask(int proc, const char *cover, const char *const *names, size_t co
     return 0;
 }
 
-static int mask_proc(int proc, struct pale_err *e)
+static int mask_proc(const struct wall_plan *plan, int proc, struct pale_err *e)
 {
     own_fd sys = mounts_clone(proc, "sys", MOUNTS_RO | MOUNTS_NOEXEC, false, e);
     if (sys < 0)
         return sys;
     int r = mounts_place(sys, proc, "sys", e);
-    /* The host has one, and would be known by it; the box's own id is as good. */
-    own_fd id = r < 0 ? -1 : mounts_copy(AT_FDCWD, "/etc/machine-id", e);
-    if (r == 0)
+    /* The host has one, and would be known by it; the box's own id is as good. Only the host's own /etc may be without. */
+    bool own_etc = !is_weak(plan->weaken, WEAKEN_ROOT);
+    own_fd id = r < 0 || !own_etc ? -1 : mounts_copy(AT_FDCWD, "/etc/machine-id", e);
+    if (r == 0 && own_etc)
         r = id < 0 ? id : mounts_place(id, proc, "sys/kernel/random/boot_id", e);
     if (r == 0)
         r = mask(proc, "/etc/skel", masked_dirs, sizeof(masked_dirs) / sizeof(masked_dirs[0]), e);
@@ -546,7 +547,7 @@ static int mask_proc(int proc, struct pale_err *e)
 int root_finish(const struct wall_plan *plan, int proc_fd, struct pale_err *e)
 {
     int r = mounts_place(proc_fd, AT_FDCWD, "/proc", e);
-    return r == 0 && !is_weak(plan->weaken, WEAKEN_PROC_MASK) ? mask_proc(proc_fd, e) : r;
+    return r == 0 && !is_weak(plan->weaken, WEAKEN_PROC_MASK) ? mask_proc(plan, proc_fd, e) : r;
 }
 
 size_t root_writable(const struct wall_plan *plan, const char *ret[ROOT_WRITABLE_MAX])

@@ -18,6 +18,7 @@ STATES = {"ok", "degraded", "missing"}
 FILES = ["/etc/subuid", "/etc/subgid"]
 LEDGER = pathlib.Path("/var/lib/pale/doctor-fix.json")
 USER = "pale-doctor-t"
+PROGRAMS = ["pale", "pale-keeper", "pale-init", "pale-policy"]
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0 or not os.access("/etc/passwd", os.W_OK), reason="only root may change the host")
 
@@ -26,7 +27,7 @@ HOME = tempfile.TemporaryDirectory(prefix=f"plt-{os.environ.get('PALE_TEST_TAG',
 
 
 def pale(*words, user=None, check=False):
-    argv = [PALE, *words]
+    argv = [f"/home/{user}/bin/pale" if user else PALE, *words]
     env = {"PATH": os.environ["PATH"], "HOME": HOME.name, "XDG_RUNTIME_DIR": HOME.name}
     if user:
         argv = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", *argv]
@@ -54,6 +55,8 @@ def user():
     made = subprocess.run(["useradd", "-m", USER], capture_output=True, text=True, timeout=60, check=False)
     if made.returncode:
         pytest.skip("no user can be made here: " + made.stderr.strip())
+    # The build may stand where only root gets.
+    subprocess.run(["install", "-D", "-t", f"/home/{USER}/bin", *(BUILD / p for p in PROGRAMS)], timeout=60, check=True)
     for f in FILES:
         lines = pathlib.Path(f).read_bytes().splitlines(keepends=True)
         pathlib.Path(f).write_bytes(b"".join(x for x in lines if not x.startswith(USER.encode() + b":")))

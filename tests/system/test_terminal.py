@@ -34,7 +34,8 @@ def test_size_is_the_terminals(pale, box, terminal):
 def test_resize_reaches_the_command(pale, box, terminal):
     t = shell(terminal, box)
     t.line("trap 'stty size' WINCH; echo set")
-    t.expect(r"[\r\n]set")
+    # Only at the prompt: while readline prepares it, it reads the size and writes it back, and a change in between is lost.
+    t.expect(r"[\r\n]set[\s\S]*ready> ")
     t.resize(50, 111)
     os.kill(t.process.pid, signal.SIGWINCH)
     t.line("stty size")
