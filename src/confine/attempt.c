@@ -18,7 +18,7 @@
 #include "confine/kernel.h"
 
 /* Every attempt is a handful of system calls. */
-#define ATTEMPT_TIMEOUT_MS 5000
+#define ATTEMPT_TIMEOUT_MS 8000
 
 void attempt_say(struct answer *ret, enum finding_state state, const char *fmt, ...)
 {

@@ -16,7 +16,7 @@
 #include "base/own.h"
 
 /* A manager that is reloading its units takes a second or two; one that takes longer is no use. */
-#define SCOPE_WAIT_MS 3000
+#define SCOPE_WAIT_MS 4000
 
 #define SCOPE_UNIT_MAX 64
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Where systemd hands out cgroup v2: every box has a scope of its own, limits are held in it, and it goes with the box."""
+import json
 import os
 import pathlib
 import pwd
 import re
+import shlex
 import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -138,6 +141,58 @@ def test_without_a_manager_what_is_asked_for_is_refused_and_the_default_is_watch
     assert pale.info(box)["memory_limit_held_by"] == "the keeper's watchdog"
     rows = {m["name"]: m for m in pale.json("doctor", "--json", expect=None)["mechanisms"]}
     assert rows["memory"]["state"] == "degraded" and WHY_NOT in rows["memory"]["detail"]
+
+
+# --- a bus that is not there, or is no bus ---
+
+def hidden(pale, prepare, *words):
+    """pale in a mount namespace where /run/dbus is an empty folder, after some shell."""
+    script = f'mount -t tmpfs none /run/dbus && {{ {prepare}; }} && "$0" "$@"; status=$?; kill $! 2>/dev/null; exit $status'
+    return subprocess.run(["unshare", "--mount", "sh", "-c", script, pale.program, *words], env=pale.env, capture_output=True, text=True,
+                          timeout=60, check=False)
+
+
+PEER = """import signal, socket, sys
+signal.alarm(40)
+s = socket.socket(socket.AF_UNIX)
+s.bind('/run/dbus/system_bus_socket')
+s.listen(8)
+taken = []
+while True:
+    c, _ = s.accept()
+    taken.append(c)
+    if sys.argv[1]:
+        c.recv(4096)
+        c.sendall(sys.argv[1].encode('latin-1').decode('unicode_escape').encode('latin-1'))
+"""
+
+
+def peer(answer):
+    """A process that listens where the bus should, and gives everybody this answer or none."""
+    return (f"python3 -c {shlex.quote(PEER)} {shlex.quote(answer)} >/dev/null 2>&1 & "
+            "for i in $(seq 100); do test -S /run/dbus/system_bus_socket && break; sleep 0.1; done; sleep 0.3")
+
+
+needs_root = pytest.mark.skipif(not REAL_ROOT, reason="only root can hide the bus")
+
+
+@needs_root
+def test_without_a_bus_the_manager_is_asked_itself(pale):
+    done = hidden(pale, "true", "run", "--memory", "64M", "--", "python3", "-c", EAT)
+    assert done.returncode == 137 and "out of memory" in done.stderr, done
+    rows = {m["name"]: m for m in json.loads(hidden(pale, "true", "doctor", "--json").stdout)["mechanisms"]}
+    assert "asked over /run/systemd/private" in rows["memory"]["detail"]
+
+
+@needs_root
+@pytest.mark.parametrize("answer, why", [("", "does not answer in time"), ("REJECTED EXTERNAL\\r\\n", "does not let us in"),
+                                         ("OK 00\\r\\nHTTP/1.1 200", "cannot be read")])
+def test_a_peer_that_is_no_bus_is_refused_in_time(pale, answer, why):
+    began = time.monotonic()
+    done = hidden(pale, peer(answer), "run", "--memory", "64M", "--", "true")
+    assert done.returncode == 125 and why in done.stderr and "pale doctor" in done.stderr, done
+    assert time.monotonic() - began < 20
+    assert hidden(pale, peer(answer), "run", "-q", "--", "true").returncode == 0, "a default may be watched"
 
 
 # --- doctor --fix ---
