@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -21,13 +22,11 @@
 #include "init/reaper.h"
 #include "policy/policy.h"
 
-/* A new spare is made while the command that took the last one runs: a moment after it has got going, and not when it ends, for
- * then the processor is the keeper's and the client's, whom the result concerns. */
-#define SPARE_AFTER_USE_US 100
-#define SPARE_AFTER_END_US 200
+/* A new spare is made a moment after a command's end, when keeper and client have had the processor for the result, or when the
+ * command that took the last one goes on for long. */
+#define SPARE_AFTER_END_US 150
+#define SPARE_AFTER_USE_US 5000
 #define TELL_PID_US 20000
-/* How often init looks for the report of a command whose output has ended, before it goes to sleep: some tens of microseconds. */
-#define END_LOOKS 60
 
 static void job_reset(struct job *j)
 {
@@ -92,8 +91,7 @@ static void send_exit(struct jobs *js, struct job *j)
     j->discard = true;
     own_close(&j->in_fd);
     js->running--;
-    if (js->spare_due_us == SPARE_NOT_DUE)
-        js->spare_due_us = clock_us() + SPARE_AFTER_END_US;
+    js->spare_due_us = clock_us() + SPARE_AFTER_END_US;
 }
 
 /* A request that cannot even start answers at once, in a slot of no process. */
@@ -185,14 +183,11 @@ static bool use_spare(struct jobs *js, uint16_t chan, const struct msg_exec *m, 
     int slot = js->spare;
     struct job *j = &js->job[slot];
     uint32_t n = f->len;
-    static uint8_t bytes[sizeof(n) + RUNNER_SPARE_MAX];
-    memcpy(bytes, &n, sizeof(n));
-    memcpy(bytes + sizeof(n), f->data, n);
-    /* The write comes late: it wakes the spare, which often waits for our processor. */
-    reaper_wake(j);
-    if (write(j->request_fd, bytes, sizeof(n) + n) != (ssize_t)(sizeof(n) + n))
+    const struct iovec part[2] = {{.iov_base = &n, .iov_len = sizeof(n)}, {.iov_base = (void *)f->data, .iov_len = n}};
+    if (writev(j->request_fd, part, 2) != (ssize_t)(sizeof(n) + n))
         return false; /* the spare is no more; its end will be noticed */
     js->spare = JOB_NONE;
+    reaper_wake(j);
     adopt(js, slot, chan, m);
     js->spare_due_us = clock_us() + SPARE_AFTER_USE_US;
     return true;
@@ -266,10 +261,14 @@ static struct job *by_chan(struct jobs *js, uint16_t chan)
 static bool exec_message(struct jobs *js, const struct frame *f)
 {
     static struct msg_exec m;
-    if (f->chan >= JOBS_MAX || by_chan(js, f->chan) || (js->setup.config.solo && js->highest > 0) || !msg_exec_parse(f->data, f->len, &m))
+    if (f->chan >= JOBS_MAX || by_chan(js, f->chan) || (js->setup.config.solo && js->highest > 0) ||
+        !msg_exec_parse_head(f->data, f->len, &m))
         return false;
-    if (!use_spare(js, f->chan, &m, f))
-        start_job(js, f->chan, &m);
+    if (use_spare(js, f->chan, &m, f))
+        return true; /* the spare parses the rest */
+    if (!msg_exec_parse(f->data, f->len, &m))
+        return false;
+    start_job(js, f->chan, &m);
     return true;
 }
 
@@ -375,7 +374,6 @@ static void pump_stream(struct jobs *js, struct job *j, int *fd, bool is_err)
             *left -= (uint32_t)n;
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         own_close(fd);
-        js->end_is_near = js->end_is_near || (!j->exited && j->out_fd < 0 && j->err_fd < 0);
     } else if (j->exited && errno == EAGAIN) {
         *left = 0;
         if (j->terminal)
@@ -524,27 +522,15 @@ void job_report(struct jobs *js, const struct report *r)
     }
 }
 
-bool jobs_reports(struct jobs *js)
+void jobs_reports(struct jobs *js)
 {
     struct report r[64];
     ssize_t n;
-    bool any = false;
-    while ((n = read(js->report_read_fd, r, sizeof(r))) > 0) {
-        any = true;
-        for (size_t i = 0; i < (size_t)n / sizeof(r[0]); i++)
+    do {
+        n = read(js->report_read_fd, r, sizeof(r));
+        for (ssize_t i = 0; i < n / (ssize_t)sizeof(r[0]); i++)
             job_report(js, &r[i]);
-    }
-    return any;
-}
-
-bool jobs_await_end(struct jobs *js)
-{
-    bool any = false;
-    for (int look = 0; js->end_is_near && look < END_LOOKS && !any; look++) {
-        any = jobs_reports(js);
-    }
-    js->end_is_near = false;
-    return any;
+    } while (n == sizeof(r));
 }
 
 /* Tells the pids of commands that have been running for a while. */

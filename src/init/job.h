@@ -46,7 +46,6 @@ struct jobs {
     uint16_t slot_of[JOBS_MAX]; /* by channel */
     uint16_t spare;             /* slot of the spare, or JOB_NONE */
     bool keep_spare, sweeping;
-    bool end_is_near; /* of a command all output has ended */
     int sweep_rounds;
     int running; /* commands not yet ended */
     int highest; /* slots in use lie below */
@@ -71,13 +70,9 @@ bool jobs_message(struct jobs *js, const struct frame *f);
 int jobs_poll(struct jobs *js, struct pollfd *fds);
 void jobs_polled(struct jobs *js, const struct pollfd *fds);
 
-/* Records on the report pipe (false: there was none), and children that ended. */
-bool jobs_reports(struct jobs *js);
+/* Records on the report pipe, and children that ended. */
+void jobs_reports(struct jobs *js);
 void jobs_children(struct jobs *js);
-
-/* A command whose output has ended has mostly ended itself, and its runner's report is under way: looking for it a few times is
- * cheaper than to sleep and be woken. True if one came. */
-bool jobs_await_end(struct jobs *js);
 
 /* Work that is due by time: kills under way, CPU limits, the spare. Returns how long to wait at most in us, -1 for ever. */
 int64_t jobs_tick(struct jobs *js);

@@ -119,8 +119,6 @@ static bool turn(struct init *s)
         jobs_children(&s->jobs);
     }
     jobs_polled(&s->jobs, s->fds + 3);
-    if (jobs_await_end(&s->jobs))
-        jobs_polled(&s->jobs, s->fds + 3);
     return link_flush(&s->link);
 }
 

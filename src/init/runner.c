@@ -396,7 +396,10 @@ static pid_t start(const struct runner_setup *s, uint32_t slot, uint32_t generat
     }
     struct report r = {.slot = slot, .generation = generation, .kind = REPORT_PID, .value = command};
     send_report(s->report_fd, &r);
-    keep_only(&s->report_fd, 1);
+    /* With copies of the output pipes in the runner, their end does not wake init just before the report that tells the command's
+     * own end. */
+    const int keep[] = {s->report_fd, io->out, io->err};
+    keep_only(keep, sizeof(keep) / sizeof(keep[0]));
     slice_shorten();
     reap(slot, generation, command, s->report_fd);
 }

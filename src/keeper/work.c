@@ -120,7 +120,6 @@ static void start(struct kjob *j, uint16_t chan, const void *request, size_t n)
     j->started_us = clock_us();
     j->started_unix_ms = unix_ms();
     j->in_credit = STDIN_WINDOW;
-    j->oom_before = cgroup_oom_kills(&k->cgroup);
     k->by_chan[chan] = j;
     k->running++;
     cputime_started(j);
@@ -129,6 +128,7 @@ static void start(struct kjob *j, uint16_t chan, const void *request, size_t n)
         loop_arm(&k->loop, &j->timer, clock_ms() + (int64_t)(j->timeout_ms < TIMEOUT_MAX_MS ? j->timeout_ms : TIMEOUT_MAX_MS));
     }
     wire_send(k, TO_EXEC, chan, request, n);
+    j->oom_before = cgroup_oom_kills(&k->cgroup); /* it cannot have used memory yet */
 }
 
 static uint16_t free_chan(const struct keeper *k, uint16_t from)

@@ -114,14 +114,26 @@ void msg_exec_write(const struct msg_exec *m, struct record_writer *w)
         record_put(w, TAG_ENV, m->env[i], strlen(m->env[i]) + 1);
 }
 
+static bool take_exec_head(struct record_reader *r, struct msg_exec *ret)
+{
+    ret->argc = ret->envc = 0;
+    return take_fields(ret, exec_fields, COUNT(exec_fields), r) && !(ret->flags & ~(uint64_t)EXEC_FLAGS_ALL);
+}
+
+bool msg_exec_parse_head(const void *p, size_t n, struct msg_exec *ret)
+{
+    struct record_reader r;
+    record_open(&r, p, n);
+    return take_exec_head(&r, ret);
+}
+
 bool msg_exec_parse(const void *p, size_t n, struct msg_exec *ret)
 {
     struct record_reader r;
     struct record_field f;
     int got;
     record_open(&r, p, n);
-    ret->argc = ret->envc = 0;
-    if (!take_fields(ret, exec_fields, COUNT(exec_fields), &r) || (ret->flags & ~(uint64_t)EXEC_FLAGS_ALL))
+    if (!take_exec_head(&r, ret))
         return false;
     while ((got = record_next(&r, &f)) == 1) {
         const char *s = text_of(&f);

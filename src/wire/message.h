@@ -77,12 +77,15 @@ struct msg_exec {
     uint64_t cpu_ms;     /* to init; 0: none */
     const char *cwd;     /* "" : the default */
     const char *label;   /* to a keeper: what the audit shows for a builtin */
+    size_t argc, envc;   /* before the long lists, of which mostly the first page alone is used */
     const char *argv[EXEC_STRINGS_MAX + 1];
     const char *env[EXEC_STRINGS_MAX + 1]; /* "NAME=value" */
-    size_t argc, envc;
 };
 void msg_exec_write(const struct msg_exec *m, struct record_writer *w);
 bool msg_exec_parse(const void *p, size_t n, struct msg_exec *ret);
+
+/* Only what comes before the lists, for who hands the message on to somebody who parses all of it. */
+bool msg_exec_parse_head(const void *p, size_t n, struct msg_exec *ret);
 
 struct msg_config {
     uint64_t version;
