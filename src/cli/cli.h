@@ -37,12 +37,12 @@ struct args {
     int count;
     char **word; /* positionals, and the command after them */
     int command; /* index of the command's first word in word; count if there is none */
+    bool json;
+    int given_count;
     struct {
         const struct option *option;
         const char *value; /* "" for an option that takes none */
     } given[ARGS_OPTIONS_MAX];
-    int given_count;
-    bool json;
 };
 
 extern const struct verb *const cli_verbs[];

@@ -23,7 +23,6 @@
 #include "base/fd.h"
 #include "base/number.h"
 #include "base/own.h"
-#include "confine/slice.h"
 
 static int signal_pipe[2] = {-1, -1};
 
@@ -289,7 +288,6 @@ int session_run(struct session *s, struct msg_result *ret, struct pale_err *e)
     s->turned_away = r == -PALE_GONE; /* it did not even take the request */
     if (r < 0)
         return r;
-    slice_shorten();
     if ((r = catch_signals(s, e)) < 0)
         return r;
     if (s->terminal)

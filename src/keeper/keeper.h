@@ -48,7 +48,7 @@ struct kjob {
     uint64_t id;
     uint16_t chan;
     enum job_state state;
-    bool detached, killed, timed_out, out_of_memory, out_of_cpu;
+    bool detached, takes_input, killed, timed_out, out_of_memory, out_of_cpu;
     struct client *client;
     struct buf request;           /* only while queued */
     struct loop_timer timer;      /* its time is up */

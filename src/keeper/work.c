@@ -95,6 +95,7 @@ static struct kjob *job_new(struct client *c, const struct msg_exec *m)
     if (!j)
         return NULL;
     *j = (struct kjob){.k = k, .id = ++k->next_job, .chan = JOBS_MAX, .log_fd = -1, .detached = m->flags & EXEC_DETACH};
+    j->takes_input = m->flags & (EXEC_STDIN | EXEC_TTY);
     j->timeout_ms = m->timeout_ms;
     uint64_t wall = k->policy.limits[LIMIT_WALL].value;
     if (wall && (j->timeout_ms == 0 || wall < j->timeout_ms))
@@ -308,9 +309,12 @@ void work_exit(struct kjob *j, const struct msg_exit *x)
     /* The only command of a one-shot box has ended: its box begins to die while the result travels. */
     if (j->k->once)
         kill(j->k->wall.pid, SIGKILL);
+    struct client *c = j->client;
     finish(j);
     if (j->k->once)
         keeper_stop(j->k);
+    else if (c && c->out.len == 0 && !j->takes_input)
+        client_drop(c); /* it has its result and sends nothing more: it need not wake us once again to say so */
 }
 
 void work_gone(struct kjob *j)
