@@ -57,7 +57,7 @@ def root(session_root, request):
     """A short folder for one test."""
     path = pathlib.Path(tempfile.mkdtemp(dir=session_root, prefix=""))
     yield path
-    shutil.rmtree(path, ignore_errors=True)
+    harness.remove_root(path)
     assert not path.exists(), f"{path} could not be removed"
 
 
