@@ -184,10 +184,15 @@ static bool use_spare(struct jobs *js, uint16_t chan, const struct msg_exec *m, 
     struct job *j = &js->job[slot];
     uint32_t n = f->len;
     const struct iovec part[2] = {{.iov_base = &n, .iov_len = sizeof(n)}, {.iov_base = (void *)f->data, .iov_len = n}};
-    if (writev(j->request_fd, part, 2) != (ssize_t)(sizeof(n) + n))
-        return false; /* the spare is no more; its end will be noticed */
+    bool whole = writev(j->request_fd, part, 2) == (ssize_t)(sizeof(n) + n);
     js->spare = JOB_NONE;
     reaper_wake(j);
+    if (!whole) {
+        /* The spare is no more, or its pipe is too short (a user with many pipes gets small ones). Without the rest it ends. */
+        own_close(&j->request_fd);
+        js->spare_due_us = clock_us() + SPARE_AFTER_USE_US;
+        return false;
+    }
     adopt(js, slot, chan, m);
     js->spare_due_us = clock_us() + SPARE_AFTER_USE_US;
     return true;

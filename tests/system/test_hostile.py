@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clear answers, no hang, no orphan: floods, bombs, killed clients, keepers and inits, a full disk, garbage on the socket."""
+import fcntl
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -104,6 +106,28 @@ def test_more_commands_than_channels_wait_their_turn(pale, box):
     results = [(p.wait(60), p.communicate()[1]) for p in ps]
     bad = [r for r in results if r[0] != 0]
     assert not bad, (len(bad), bad[:3])
+
+
+@pytest.mark.basic
+@pytest.mark.skipif(os.geteuid() == 0, reason="the kernel gives root's pipes their full length always")
+def test_long_arguments_when_the_user_has_many_pipes(pale):
+    """Beyond a thousand pipes of one user the kernel makes short ones, which hold a part of a request only."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    pipes = []
+    try:
+        while len(pipes) < 1500 and (not pipes or fcntl.fcntl(pipes[-1][0], fcntl.F_GETPIPE_SZ) >= 65536):
+            pipes.append(os.pipe())
+        if fcntl.fcntl(pipes[-1][0], fcntl.F_GETPIPE_SZ) >= 65536:
+            pytest.skip("this kernel makes no short pipes")
+        box = pale.create("b")
+        for _ in range(5):
+            assert pale.exec(box, "sh", "-c", "echo ${#1}", "sh", "x" * 50000).text == "50000\n"
+            assert pale.exec(box, "echo", "short").text == "short\n"
+    finally:
+        for pair in pipes:
+            os.close(pair[0]), os.close(pair[1])
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_arguments_up_to_the_limit_and_beyond(pale, box):
