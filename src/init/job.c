@@ -26,6 +26,11 @@
  * command that took the last one goes on for long. */
 #define SPARE_AFTER_END_US 150
 #define SPARE_AFTER_USE_US 5000
+/* A command that comes so soon after the end of another would find the next spare half made: for a while a box then keeps two. Not
+ * where processes are few, for spares count. */
+#define BUSY_GAP_US 2000
+#define BUSY_US 1000000
+#define TWO_SPARES_FROM 64
 #define TELL_PID_US 20000
 
 static void job_reset(struct job *j)
@@ -42,7 +47,6 @@ void jobs_init(struct jobs *js, struct link *link, int userns_fd, int proc_fd, c
     js->setup.report_fd = report_pipe[1];
     js->report_read_fd = report_pipe[0];
     js->proc_fd = proc_fd;
-    js->spare = JOB_NONE;
     for (int i = 0; i < JOBS_MAX; i++)
         js->slot_of[i] = JOB_NONE;
 }
@@ -67,12 +71,20 @@ static void close_all(struct job *j)
     own_close(&j->err_fd);
 }
 
+static void forget_spare(struct jobs *js, int slot)
+{
+    int kept = 0;
+    for (int i = 0; i < js->spares; i++)
+        if (js->spare[i] != slot)
+            js->spare[kept++] = js->spare[i];
+    js->spares = kept;
+}
+
 void job_free(struct jobs *js, struct job *j)
 {
     if (j->chan != JOB_NONE)
         js->slot_of[j->chan] = JOB_NONE;
-    if (js->spare == j - js->job)
-        js->spare = JOB_NONE;
+    forget_spare(js, (int)(j - js->job));
     close_all(j);
     j->phase = PHASE_FREE;
     while (js->highest > 0 && js->job[js->highest - 1].phase == PHASE_FREE)
@@ -91,7 +103,8 @@ static void send_exit(struct jobs *js, struct job *j)
     j->discard = true;
     own_close(&j->in_fd);
     js->running--;
-    js->spare_due_us = clock_us() + SPARE_AFTER_END_US;
+    js->last_end_us = clock_us();
+    js->spare_due_us = js->last_end_us + SPARE_AFTER_END_US;
 }
 
 /* A request that cannot even start answers at once, in a slot of no process. */
@@ -178,23 +191,25 @@ static void adopt(struct jobs *js, int slot, uint16_t chan, const struct msg_exe
 
 static bool use_spare(struct jobs *js, uint16_t chan, const struct msg_exec *m, const struct frame *f)
 {
-    if (js->spare == JOB_NONE || !runner_spare_fits(m, f->len))
+    int64_t now = clock_us();
+    if (now - js->last_end_us < BUSY_GAP_US)
+        js->busy_until_us = now + BUSY_US;
+    if (js->spares == 0 || !runner_spare_fits(m, f->len))
         return false;
-    int slot = js->spare;
+    int slot = js->spare[0];
     struct job *j = &js->job[slot];
     uint32_t n = f->len;
     const struct iovec part[2] = {{.iov_base = &n, .iov_len = sizeof(n)}, {.iov_base = (void *)f->data, .iov_len = n}};
     bool whole = writev(j->request_fd, part, 2) == (ssize_t)(sizeof(n) + n);
-    js->spare = JOB_NONE;
+    forget_spare(js, slot);
     reaper_wake(j);
+    js->spare_due_us = now + SPARE_AFTER_USE_US;
     if (!whole) {
         /* The spare is no more, or its pipe is too short (a user with many pipes gets small ones). Without the rest it ends. */
         own_close(&j->request_fd);
-        js->spare_due_us = clock_us() + SPARE_AFTER_USE_US;
         return false;
     }
     adopt(js, slot, chan, m);
-    js->spare_due_us = clock_us() + SPARE_AFTER_USE_US;
     return true;
 }
 
@@ -255,7 +270,7 @@ static void make_spare(struct jobs *js)
         return;
     }
     j->phase = PHASE_SPARE;
-    js->spare = (uint16_t)slot;
+    js->spare[js->spares++] = (uint16_t)slot;
 }
 
 static struct job *by_chan(struct jobs *js, uint16_t chan)
@@ -555,16 +570,31 @@ static int64_t tell_pids(struct jobs *js, int64_t wait, int64_t now)
     return wait;
 }
 
+/* Makes a spare that is due, sends one away that is too many. Returns when to come again in us, -1 for never. */
+static int64_t tend_spares(struct jobs *js, int64_t now)
+{
+    uint64_t processes = js->setup.config.processes;
+    bool busy = now < js->busy_until_us && (processes == 0 || processes >= TWO_SPARES_FROM);
+    int want = !js->keep_spare ? 0 : busy ? 2 : 1;
+    if (js->spares > want) {
+        int slot = js->spare[js->spares - 1];
+        forget_spare(js, slot);
+        own_close(&js->job[slot].request_fd);
+    }
+    if (js->spares < want && js->spare_due_us != SPARE_NOT_DUE && now >= js->spare_due_us) {
+        make_spare(js);
+        if (js->spares < want)
+            js->spare_due_us = now + SPARE_AFTER_USE_US;
+    }
+    if (js->spares < want && js->spare_due_us != SPARE_NOT_DUE)
+        return js->spare_due_us > now ? js->spare_due_us - now : 0;
+    return js->spares > 1 ? js->busy_until_us - now : -1;
+}
+
 int64_t jobs_tick(struct jobs *js)
 {
     int64_t now = clock_us();
     int64_t wait = tell_pids(js, reaper_tick(js), now);
-    if (js->keep_spare && js->spare == JOB_NONE && js->spare_due_us != SPARE_NOT_DUE) {
-        int64_t left = js->spare_due_us - now;
-        if (left <= 0)
-            make_spare(js);
-        else if (wait < 0 || wait > left)
-            wait = left;
-    }
-    return wait;
+    int64_t left = tend_spares(js, now);
+    return left >= 0 && (wait < 0 || left < wait) ? left : wait;
 }

@@ -10,6 +10,7 @@
 #include "init/runner.h"
 
 #define JOB_NONE UINT16_MAX
+#define SPARES_MAX 2
 #define SPARE_NOT_DUE (-1)
 
 enum job_phase { PHASE_FREE, PHASE_SPARE, PHASE_RUNNING, PHASE_LINGERING };
@@ -44,12 +45,14 @@ struct jobs {
     struct runner_setup setup;
     int report_read_fd, proc_fd;
     uint16_t slot_of[JOBS_MAX]; /* by channel */
-    uint16_t spare;             /* slot of the spare, or JOB_NONE */
+    uint16_t spare[SPARES_MAX]; /* slots of the spares, the oldest first */
+    int spares;
     bool keep_spare, sweeping;
     int sweep_rounds;
     int running; /* commands not yet ended */
     int highest; /* slots in use lie below */
     int64_t spare_due_us;
+    int64_t last_end_us, busy_until_us; /* a box is busy while one command follows another */
     struct job job[JOBS_MAX];
     uint8_t input[JOBS_MAX][STDIN_WINDOW];
 };
