@@ -159,7 +159,7 @@ static int hung_up(struct reach *r, struct pale_err *e)
     return res;
 }
 
-int reach_send(struct reach *r, uint8_t type, const void *p, size_t n, struct pale_err *e)
+static bool send_frame(struct reach *r, uint8_t type, const void *p, size_t n)
 {
     uint8_t head[FRAME_HEAD];
     frame_put_head(head, type, 0, (uint32_t)n);
@@ -171,7 +171,7 @@ int reach_send(struct reach *r, uint8_t type, const void *p, size_t n, struct pa
         if (w < 0 && errno == EINTR)
             continue;
         if (w < 0)
-            return hung_up(r, e);
+            return false;
         for (int i = 0; i < 2; i++) {
             size_t of = (size_t)w < part[i].iov_len ? (size_t)w : part[i].iov_len;
             part[i].iov_base = (char *)part[i].iov_base + of;
@@ -179,7 +179,17 @@ int reach_send(struct reach *r, uint8_t type, const void *p, size_t n, struct pa
             w -= (ssize_t)of;
         }
     }
-    return 0;
+    return true;
+}
+
+int reach_send(struct reach *r, uint8_t type, const void *p, size_t n, struct pale_err *e)
+{
+    return send_frame(r, type, p, n) ? 0 : hung_up(r, e);
+}
+
+bool reach_tell(struct reach *r, uint8_t type, const void *p, size_t n)
+{
+    return send_frame(r, type, p, n);
 }
 
 int reach_next(struct reach *r, struct frame *ret)

@@ -26,7 +26,12 @@ int reach_box(struct reach *r, const struct place *p, bool start, struct pale_er
 /* A keeper for one box and one command. The wall is built while the caller goes on. */
 int reach_once(struct reach *r, const struct policy *policy, struct pale_err *e) MUST_CHECK;
 
+/* A request. If the keeper has hung up, what it said before becomes the error. */
 int reach_send(struct reach *r, uint8_t type, const void *p, size_t n, struct pale_err *e) MUST_CHECK;
+
+/* Something for a command that runs. It may come too late, when the result is on its way to us: then it is false, and nothing is
+ * taken from what there is to read. */
+bool reach_tell(struct reach *r, uint8_t type, const void *p, size_t n);
 
 /* A frame that is here already: 1, 0 (none), -1 (the keeper talks nonsense). Valid until the next call. */
 int reach_next(struct reach *r, struct frame *ret);

@@ -124,7 +124,7 @@ static void send_size(struct session *s)
     uint64_t v = (uint64_t)w.ws_row << 16 | w.ws_col;
     for (int i = 0; i < 8; i++)
         b[i] = (uint8_t)(v >> (8 * i));
-    (void)!reach_send(s->reach, ASK_RESIZE, b, sizeof(b), NULL);
+    (void)reach_tell(s->reach, ASK_RESIZE, b, sizeof(b));
 }
 
 /* --- signals --- */
@@ -154,7 +154,7 @@ static void take_signals(struct session *s)
             continue;
         }
         uint8_t b[8] = {sig[i]};
-        (void)!reach_send(s->reach, ASK_SIGNAL, b, sizeof(b), NULL);
+        (void)reach_tell(s->reach, ASK_SIGNAL, b, sizeof(b));
     }
 }
 
@@ -206,9 +206,9 @@ static bool feed(struct session *s)
         return true;
     s->fed = true;
     show_progress(s, n > 0 ? (size_t)n : 0);
-    if (n > 0 && reach_send(s->reach, ASK_STDIN, block, (size_t)n, NULL) == 0)
+    if (n > 0 && reach_tell(s->reach, ASK_STDIN, block, (size_t)n))
         return true;
-    (void)!reach_send(s->reach, ASK_STDIN_END, NULL, 0, NULL);
+    (void)reach_tell(s->reach, ASK_STDIN_END, NULL, 0);
     return false;
 }
 

@@ -23,6 +23,7 @@
 #define REQUEST_MAX 2048
 #define LOOK_EVERY_MS 50
 #define DOORS 4
+#define START_SERIAL 3
 #define GREETING_MAX 256 /* "OK " and an id of 32 digits */
 
 #define MANAGER "org.freedesktop.systemd1"
@@ -74,7 +75,8 @@ size_t scope_write(const struct scope_talk *t, const char *description, unsigned
     static const struct dbus_call hello = {
         .serial = 1, .destination = BUS, .path = "/org/freedesktop/DBus", .interface = BUS, .member = "Hello"};
     static const struct dbus_call match = {2, BUS, "/org/freedesktop/DBus", BUS, "AddMatch", "s"};
-    const struct dbus_call start = {3, bus ? MANAGER : NULL, MANAGER_PATH, MANAGER ".Manager", "StartTransientUnit", "ssa(sv)a(sa(sv))"};
+    const struct dbus_call start = {START_SERIAL,       bus ? MANAGER : NULL, MANAGER_PATH,
+                                    MANAGER ".Manager", "StartTransientUnit", "ssa(sv)a(sa(sv))"};
     char name[16];
     uint8_t *out = mem;
     struct dbus_writer w;
@@ -130,6 +132,11 @@ static enum scope_news hear_message(struct scope_talk *t, const struct dbus_mess
     struct dbus_reader r = dbus_body(m);
     if (m->type == DBUS_ERROR)
         return refuse(t, "systemd refuses a scope", m->signature[0] == 's' ? dbus_take_text(&r) : m->error);
+    if (m->type == DBUS_RETURN && m->reply_serial == START_SERIAL)
+        snprintf(t->manager, sizeof(t->manager), "%.60s", m->sender);
+    /* Anybody on a bus can send us a signal, but not in the name of who answered. */
+    if (m->type == DBUS_SIGNAL && strcmp(m->sender, t->manager) != 0)
+        return SCOPE_NEED_MORE;
     if (m->type != DBUS_SIGNAL || strcmp(m->member, "JobRemoved") != 0 || strcmp(m->signature, "uoss") != 0)
         return SCOPE_NEED_MORE;
     (void)dbus_take_u32(&r);

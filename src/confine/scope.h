@@ -25,6 +25,7 @@
 struct scope_talk {
     char unit[SCOPE_UNIT_MAX];
     bool greeted;     /* the other side has let us in; messages follow */
+    char manager[64]; /* who answered the request, by a name that the bus gives; "" where there is no bus */
     char reason[160]; /* why we were refused */
 };
 

@@ -97,6 +97,17 @@ static void hear_tells_why_it_was_refused(void **state)
     assert_string_equal(t.reason, "systemd could not make a scope: failed");
 }
 
+static void hear_believes_only_who_answered(void **state)
+{
+    struct speech s;
+    struct scope_talk t = {.unit = "pale-1.scope", .manager = ":1.1"};
+    (void)state;
+    say_greeting(&s, GREETING);
+    say(&s, DBUS_SIGNAL, "JobRemoved", "pale-1.scope", "failed");
+    say(&s, DBUS_SIGNAL, "JobRemoved", "pale-1.scope", "done");
+    assert_int_equal(hear_all(&s, &t), SCOPE_NEED_MORE);
+}
+
 static void hear_refuses_who_does_not_let_us_in(void **state)
 {
     static const char *const greetings[] = {"REJECTED EXTERNAL\r\n", "R", "\n", "OK\n", "OK x\n", "HTTP/1.1 400 Bad Request\r\n"};
@@ -197,8 +208,8 @@ static void write_refuses_memory_that_is_too_small(void **state)
 }
 
 TESTS(cmocka_unit_test(hear_is_ready_when_our_job_is_done), cmocka_unit_test(hear_wants_more_for_every_prefix),
-      cmocka_unit_test(hear_tells_why_it_was_refused), cmocka_unit_test(hear_refuses_who_does_not_let_us_in),
-      cmocka_unit_test(hear_refuses_a_greeting_without_end), cmocka_unit_test(hear_refuses_garbage_after_the_greeting),
-      cmocka_unit_test(hear_refuses_a_body_that_is_not_what_its_signature_says),
+      cmocka_unit_test(hear_tells_why_it_was_refused), cmocka_unit_test(hear_believes_only_who_answered),
+      cmocka_unit_test(hear_refuses_who_does_not_let_us_in), cmocka_unit_test(hear_refuses_a_greeting_without_end),
+      cmocka_unit_test(hear_refuses_garbage_after_the_greeting), cmocka_unit_test(hear_refuses_a_body_that_is_not_what_its_signature_says),
       cmocka_unit_test(write_names_the_unit_and_asks_for_delegation), cmocka_unit_test(write_without_a_bus_speaks_to_the_manager_alone),
       cmocka_unit_test(write_refuses_memory_that_is_too_small))

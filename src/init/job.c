@@ -526,6 +526,8 @@ void job_report(struct jobs *js, const struct report *r)
         j->exit = (struct msg_exit){.flags = EXIT_NOT_STARTED, .value = (uint64_t)r->value, .stage = r->stage};
         break;
     case REPORT_EXIT:
+        if (j->phase == PHASE_SPARE)
+            break; /* killed or sent away before it had a request: its slot is freed when its runner has ended */
         if (!(j->exit.flags & EXIT_NOT_STARTED))
             j->exit.value = (uint64_t)(uint32_t)r->value;
         if (r->cpu_us > j->exit.cpu_us)

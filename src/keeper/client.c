@@ -29,7 +29,7 @@ static void want(struct client *c)
     uint32_t events = EPOLLRDHUP;
     if (!c->stalled && !c->finished)
         events |= EPOLLIN;
-    if (c->out.len > 0)
+    if (c->out.len > 0 || c->log_more)
         events |= EPOLLOUT;
     loop_want(&c->k->loop, &c->source, events);
 }
@@ -149,6 +149,13 @@ static void tell_job(struct client *c, const struct kjob *j)
     client_send(c, TELL_JOB, mem, w.len);
 }
 
+void client_tell_end(struct client *c, const struct kjob *j)
+{
+    tell_job(c, j);
+    client_send(c, TELL_DONE, NULL, 0);
+    client_finish(c);
+}
+
 static void ask_info(struct client *c)
 {
     struct keeper *k = c->k;
@@ -201,20 +208,16 @@ static void ask_about_job(struct client *c, uint8_t type, const struct frame *f)
             work_kill(j);
         else if (j->state == JOB_RUNNING && ref.signal <= 64)
             wire_send_u64(c->k, TO_SIGNAL, j->chan, ref.signal);
-        tell_job(c, j);
-        client_send(c, TELL_DONE, NULL, 0);
-        client_finish(c);
+        client_tell_end(c, j);
         return;
     }
-    c->following = type == ASK_JOB_LOGS;
     c->waiting = j;
-    if (c->following && !joblog_send(c))
-        return;
-    if (j->state == JOB_ENDED || (c->following && !ref.follow)) {
-        tell_job(c, j);
-        client_send(c, TELL_DONE, NULL, 0);
-        client_finish(c);
-    }
+    c->following = type == ASK_JOB_LOGS;
+    c->log_lasts = ref.follow;
+    if (c->following)
+        joblog_send(c);
+    else if (j->state == JOB_ENDED)
+        client_tell_end(c, j);
 }
 
 /* A frame for a command that runs already. False: it must wait for credit. */

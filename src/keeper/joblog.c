@@ -41,23 +41,24 @@ void joblog_add(struct kjob *j, bool is_err, const uint8_t *p, size_t n)
             joblog_send(c);
 }
 
-bool joblog_send(struct client *c)
+void joblog_send(struct client *c)
 {
     struct kjob *j = c->waiting;
     uint8_t block[16384];
-    if (!j || j->log_fd < 0) {
-        if (j && !j->detached)
-            client_error(c, PALE_BAD_INPUT, "only detached commands have logs");
-        return j && j->detached;
+    ssize_t n = 0;
+    if (!j->detached) {
+        client_error(c, PALE_BAD_INPUT, "only detached commands have logs");
+        return;
     }
-    while (c->out.len < STREAM_WINDOW) {
-        ssize_t n = pread(j->log_fd, block, sizeof(block), (off_t)c->log_at);
-        if (n <= 0)
-            break;
+    while (j->log_fd >= 0 && c->out.len < STREAM_WINDOW && (n = pread(j->log_fd, block, sizeof(block), (off_t)c->log_at)) > 0) {
         c->log_at += (uint64_t)n;
         /* The file is made of frames already; the client reads them as they are. */
         buf_add(&c->out, block, (size_t)n);
     }
-    client_flush(c);
-    return true;
+    /* The window was full before the log's end: the rest goes when the client has taken this. */
+    c->log_more = n > 0;
+    if (!c->log_more && (j->state == JOB_ENDED || !c->log_lasts))
+        client_tell_end(c, j);
+    else
+        client_flush(c);
 }

@@ -35,6 +35,8 @@ struct client {
     struct kjob *job;     /* the command this connection started */
     struct kjob *waiting; /* the job whose end it waits for */
     bool following;       /* … and whose log it reads meanwhile */
+    bool log_lasts;       /* … until it ends */
+    bool log_more;        /* there is more of the log than fitted the buffer */
     uint64_t log_at;
     bool finished; /* close once out is empty */
     bool stalled;  /* a frame waits for credit of init */
@@ -126,6 +128,8 @@ void client_take(struct client *c);
 void client_send(struct client *c, uint8_t type, const void *p, size_t n);
 void client_error(struct client *c, enum pale_code code, const char *text);
 void client_finish(struct client *c);
+/* The last words to who asked about a job: how it stands. */
+void client_tell_end(struct client *c, const struct kjob *j);
 void client_flush(struct client *c);
 void client_drop(struct client *c);
 /* Tells whoever still waits to be let in that this keeper ends, and takes the socket away: they go to the next one. */
@@ -165,5 +169,6 @@ void result_audit(struct kjob *j);
 /* --- joblog.c: output of detached jobs --- */
 int joblog_open(struct kjob *j, struct pale_err *e) MUST_CHECK;
 void joblog_add(struct kjob *j, bool is_err, const uint8_t *p, size_t n);
-/* Copies what of the log the client has not seen, as much as its buffer takes. False if there is nothing to read from. */
-bool joblog_send(struct client *c);
+/* Copies what of the log the client has not seen, as much as its buffer takes; at the end of the log of a job that has ended, or
+ * that is not waited for, the client is told so. Called again once the buffer is empty. */
+void joblog_send(struct client *c);

@@ -283,16 +283,12 @@ static void finish(struct kjob *j)
     result_audit(j);
     for (struct client *other = k->clients, *next; other; other = next) {
         next = other->next;
-        if (other->waiting != j || (other->following && !joblog_send(other)))
+        if (other->waiting != j)
             continue;
-        static uint8_t job_mem[2048];
-        struct msg_job m;
-        work_tell(j, &m);
-        record_start(&w, job_mem, sizeof(job_mem));
-        msg_job_write(&m, &w);
-        client_send(other, TELL_JOB, job_mem, w.len);
-        client_send(other, TELL_DONE, NULL, 0);
-        client_finish(other);
+        if (!other->following)
+            client_tell_end(other, j);
+        else if (other->out.len == 0)
+            joblog_send(other);
     }
 }
 

@@ -130,6 +130,26 @@ def test_long_arguments_when_the_user_has_many_pipes(pale):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.limit(60)
+def test_killed_spares_take_nothing_with_them(pale, box):
+    """The process that waits for the next command has the commands' user, so any of them can kill it."""
+    for _ in range(270):
+        pale.exec(box, "sh", "-c", "sleep 0.012; kill -9 -1")
+    p = pale.start("exec", "-q", box, "--", "sleep", "1")
+    time.sleep(0.2)
+    assert pale.exec(box, "echo", "beside").text == "beside\n"
+    assert p.wait(10) == 0
+
+
+def test_a_signal_after_the_end_loses_nothing(pale, box):
+    p = pale.start("exec", "-q", box, "--", "sh", "-c", "head -c 180000 /dev/zero; exit 7")
+    time.sleep(0.5)  # the command has ended; its output and its result are under way to a client that does not read
+    p.send_signal(signal.SIGUSR1)
+    time.sleep(0.1)
+    out, err = p.communicate(timeout=20)
+    assert (len(out), p.returncode) == (180000, 7), err
+
+
 def test_arguments_up_to_the_limit_and_beyond(pale, box):
     assert pale.exec(box, "sh", "-c", "echo ${#1}", "sh", "x" * 60000).text == "60000\n"
     done = pale.exec(box, "echo", *["x" * 100000] * 5)

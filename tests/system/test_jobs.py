@@ -255,3 +255,19 @@ def test_torn_last_line_of_the_audit_is_told_and_mended(pale, box):
     assert pale.exec(box, "true").code == 0
     r = pale.run("audit", "--verify", "--json", box).json()
     assert r["good"] is True, r
+
+
+def test_a_long_log_comes_whole(pale, box):
+    job = pale.ok("exec", "-d", box, "--", "sh", "-c", "head -c 3000000 /dev/zero; echo end >&2").text.strip()
+    pale.ok("wait", box, job)
+    done = pale.ok("logs", box, job)
+    assert len(done.out) == 3000000 and done.errors == "end\n"
+
+
+def test_a_slow_follower_of_a_long_log_misses_nothing(pale, box):
+    job = pale.ok("exec", "-d", box, "--", "sh", "-c", "sleep 0.3; head -c 3000000 /dev/zero").text.strip()
+    p = pale.start("logs", "-f", box, job)
+    time.sleep(1)
+    assert pale.exec(box, "echo", "others").text == "others\n"
+    out, err = p.communicate(timeout=20)
+    assert len(out) == 3000000 and p.returncode == 0, err
