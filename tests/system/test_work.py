@@ -83,7 +83,7 @@ def test_npm_script(pale, box):
 
 
 def test_cargo(pale, box):
-    host = shutil.which("cargo") or shutil.which("cargo", path="/root/.cargo/bin")
+    host = shutil.which("cargo") or shutil.which("cargo", path=os.path.expanduser("~/.cargo/bin"))
     if pale.sh(box, "command -v cargo").code:
         pytest.skip("cargo is not visible in the box" + (" (it lies in a home folder)" if host else ""))
     out = work(pale, box, "cargo init -q --vcs none c; cd c; cargo run -q --offline", timeout=120)
