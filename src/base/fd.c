@@ -102,11 +102,6 @@ int fd_open_real_dir(const char *path)
     return open_resolved(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
 }
 
-int fd_open_in_root(int dirfd, const char *rel, int flags, mode_t mode)
-{
-    return open_resolved(dirfd, rel, flags, mode, RESOLVE_IN_ROOT);
-}
-
 int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, struct pale_err *e)
 {
     char tmp[300];

@@ -27,9 +27,6 @@ long fd_entries(int fd, void *ret, size_t cap);
  * the only door from the host into files that a box may have made. -1 with errno on failure. */
 int fd_open_beneath(int dirfd, const char *rel, int flags, mode_t mode);
 
-/* The same but symlinks inside are followed as long as they stay below dirfd. */
-int fd_open_in_root(int dirfd, const char *rel, int flags, mode_t mode);
-
 /* A folder by a path with no symlink in it, O_PATH. -1 with ELOOP if there is one. */
 int fd_open_real_dir(const char *path);
 

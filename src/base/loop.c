@@ -17,13 +17,6 @@ int loop_open(struct loop *l, struct pale_err *e)
     return l->epoll_fd < 0 ? err_os(e, "epoll_create1") : 0;
 }
 
-void loop_close(struct loop *l)
-{
-    if (l->epoll_fd >= 0)
-        close(l->epoll_fd);
-    l->epoll_fd = -1;
-}
-
 int loop_add(struct loop *l, struct loop_source *s, uint32_t events, struct pale_err *e)
 {
     struct epoll_event ev = {.events = events, .data.ptr = s};

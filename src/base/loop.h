@@ -27,7 +27,6 @@ struct loop {
 };
 
 int loop_open(struct loop *l, struct pale_err *e) MUST_CHECK;
-void loop_close(struct loop *l);
 
 /* The source must outlive its registration; loop_remove does not close the descriptor. */
 int loop_add(struct loop *l, struct loop_source *s, uint32_t events, struct pale_err *e) MUST_CHECK;

@@ -53,35 +53,3 @@ bool path_join(char *ret, size_t cap, const char *dir, const char *name)
     int n = snprintf(ret, cap, "%s%s%s", dir, d && dir[d - 1] == '/' ? "" : "/", name);
     return n >= 0 && (size_t)n < cap;
 }
-
-/* Appends the components of p to the normal path of length *len in ret. */
-static bool append(char *ret, size_t cap, size_t *len, const char *p)
-{
-    while (*p) {
-        size_t n = strcspn(p, "/");
-        if (n == 2 && p[0] == '.' && p[1] == '.') {
-            while (*len > 0 && ret[--*len] != '/')
-                ;
-        } else if (n > 0 && !(n == 1 && p[0] == '.')) {
-            if (*len + 1 + n >= cap)
-                return false;
-            ret[(*len)++] = '/';
-            memcpy(ret + *len, p, n);
-            *len += n;
-        }
-        p += n;
-        p += strspn(p, "/");
-    }
-    return true;
-}
-
-bool path_normalize(char *ret, size_t cap, const char *cwd, const char *p)
-{
-    size_t len = 0;
-    if (cap < 2 || (p[0] != '/' && !append(ret, cap, &len, cwd)) || !append(ret, cap, &len, p))
-        return false;
-    if (len == 0)
-        ret[len++] = '/';
-    ret[len] = 0;
-    return true;
-}

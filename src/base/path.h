@@ -17,6 +17,3 @@ bool path_is_box_name(const char *s);
 
 /* Joins with one slash; false if it does not fit. */
 bool path_join(char *ret, size_t cap, const char *dir, const char *name);
-
-/* Makes an absolute or relative path (against cwd) normal as text, resolving "." and "..". False if too long. */
-bool path_normalize(char *ret, size_t cap, const char *cwd, const char *p);

@@ -36,18 +36,5 @@ static void box_names_are_one_label(void **state)
         assert_false(path_is_box_name(bad[i]));
 }
 
-static void normalize_resolves_dots_as_text(void **state)
-{
-    (void)state;
-    char out[64];
-    assert_true(path_normalize(out, sizeof(out), "/home/u", "x/../y/./z"));
-    assert_string_equal(out, "/home/u/y/z");
-    assert_true(path_normalize(out, sizeof(out), "/home/u", "../../../.."));
-    assert_string_equal(out, "/");
-    assert_true(path_normalize(out, sizeof(out), "/home/u", "//a///b/"));
-    assert_string_equal(out, "/a/b");
-    assert_false(path_normalize(out, 4, "/", "abcdef"));
-}
-
 TESTS(cmocka_unit_test(normal_paths_have_no_detours), cmocka_unit_test(within_stops_at_component_boundaries),
-      cmocka_unit_test(box_names_are_one_label), cmocka_unit_test(normalize_resolves_dots_as_text))
+      cmocka_unit_test(box_names_are_one_label))

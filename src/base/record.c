@@ -25,11 +25,6 @@ void record_put(struct record_writer *w, uint8_t tag, const void *p, size_t n)
     w->len += RECORD_FIELD_HEAD + n;
 }
 
-void record_put_text(struct record_writer *w, uint8_t tag, const char *s)
-{
-    record_put(w, tag, s, strlen(s));
-}
-
 void record_put_u64(struct record_writer *w, uint8_t tag, uint64_t v)
 {
     uint8_t b[8];
@@ -69,14 +64,5 @@ bool record_u64(const struct record_field *f, uint64_t *ret)
     for (int i = 0; i < 8; i++)
         v |= (uint64_t)f->data[i] << (8 * i);
     *ret = v;
-    return true;
-}
-
-bool record_text(const struct record_field *f, char *ret, size_t cap)
-{
-    if (f->len >= cap || memchr(f->data, 0, f->len))
-        return false;
-    memcpy(ret, f->data, f->len);
-    ret[f->len] = 0;
     return true;
 }

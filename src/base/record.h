@@ -21,7 +21,6 @@ struct record_writer {
 
 void record_start(struct record_writer *w, void *mem, size_t cap);
 void record_put(struct record_writer *w, uint8_t tag, const void *p, size_t n);
-void record_put_text(struct record_writer *w, uint8_t tag, const char *s);
 void record_put_u64(struct record_writer *w, uint8_t tag, uint64_t v);
 
 struct record_field {
@@ -39,7 +38,5 @@ void record_open(struct record_reader *r, const void *p, size_t n);
 /* 1 and the next field, 0 at the clean end, -1 where the bytes are no record. */
 int record_next(struct record_reader *r, struct record_field *ret_field);
 
-/* Typed views of a field; false if the bytes do not have that shape. A text must hold no NUL and fit ret (with its
- * own NUL). */
+/* A field as a number; false if the bytes do not have that shape. */
 bool record_u64(const struct record_field *f, uint64_t *ret);
-bool record_text(const struct record_field *f, char *ret, size_t cap);

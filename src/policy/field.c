@@ -182,36 +182,12 @@ int policy_set(struct policy *p, const char *key, const char *value, struct pale
     return 0;
 }
 
-const char *policy_limit_key(enum policy_limit_kind kind)
-{
-    const struct field *f;
-    for (size_t i = 0; (f = field_at(i)); i++)
-        if ((unsigned)kind < LIMIT_COUNT && f->row == &limit_rows[kind])
-            return f->key;
-    return "limits";
-}
-
 static const char *name_in(const struct choice_row *row, unsigned value)
 {
     return value < row->count ? row->names[value] : "unknown";
 }
 
-const char *policy_tier_name(enum policy_tier t)
-{
-    return name_in(&tier_row, t);
-}
-
 const char *policy_network_name(enum policy_network n)
 {
     return name_in(&network_row, n);
-}
-
-const char *policy_seccomp_name(enum policy_seccomp s)
-{
-    return name_in(&seccomp_row, s);
-}
-
-const char *policy_project_name(enum policy_project m)
-{
-    return name_in(&project_row, m);
 }

@@ -134,8 +134,4 @@ void policy_json(const struct policy *p, struct json *j, const char *key);
 size_t policy_diff(const struct policy *a, const struct policy *b, struct buf *out, struct json *j);
 
 /* Names of the enum values, for reading and showing. */
-const char *policy_limit_key(enum policy_limit_kind kind); /* "limits.memory" */
-const char *policy_tier_name(enum policy_tier t);
 const char *policy_network_name(enum policy_network n);
-const char *policy_seccomp_name(enum policy_seccomp s);
-const char *policy_project_name(enum policy_project m);
