@@ -584,8 +584,10 @@ static int64_t tend_spares(struct jobs *js, int64_t now)
         own_close(&js->job[slot].request_fd);
     }
     if (js->spares < want && js->spare_due_us != SPARE_NOT_DUE && now >= js->spare_due_us) {
+        int before = js->spares;
         make_spare(js);
-        if (js->spares < want)
+        /* One that could not be made is tried for after the next command's end, not again and again. */
+        if (js->spares > before && js->spares < want)
             js->spare_due_us = now + SPARE_AFTER_USE_US;
     }
     if (js->spares < want && js->spare_due_us != SPARE_NOT_DUE)
