@@ -130,7 +130,7 @@ class Pale:
 
     def weakened(self, switches):
         other = Pale(self.root, WEAK)
-        other.env["PALE_WEAKEN"] = switches
+        other.env["PALE_WEAKEN"] = switches + ",receipt"  # else the prober would end the twin before the attack is tried
         return other
 
     def ids(self):

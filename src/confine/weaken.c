@@ -26,6 +26,7 @@ static const char *const names[WEAKEN_COUNT] = {
     [WEAKEN_TREE_KILL] = "tree-kill",
     [WEAKEN_OUTPUT] = "output",
     [WEAKEN_DUMPABLE] = "dumpable",
+    [WEAKEN_RECEIPT] = "receipt",
 };
 
 uint64_t weaken_from_env(void)

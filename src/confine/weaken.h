@@ -25,6 +25,7 @@ enum weaken {
     WEAKEN_TREE_KILL, /* only the command itself is killed, not its descendants */
     WEAKEN_OUTPUT,    /* output is not capped */
     WEAKEN_DUMPABLE,  /* pale-init can be looked into */
+    WEAKEN_RECEIPT,   /* a box that fails its probe is handed over all the same */
     WEAKEN_COUNT,
 };
 
