@@ -131,6 +131,12 @@ void json_null(struct json *j, const char *key)
     buf_add_text(j->out, "null");
 }
 
+void json_raw(struct json *j, const char *key, const void *p, size_t n)
+{
+    before(j, key);
+    buf_add(j->out, p, n);
+}
+
 void json_fixed(struct json *j, const char *key, uint64_t v, int places)
 {
     uint64_t unit = 1;

@@ -29,6 +29,8 @@ void json_bytes(struct json *j, const char *key, const void *p, size_t n);
 void json_u64(struct json *j, const char *key, uint64_t v);
 void json_i64(struct json *j, const char *key, int64_t v);
 void json_bool(struct json *j, const char *key, bool v);
+/* Text that is JSON already, and ours. */
+void json_raw(struct json *j, const char *key, const void *p, size_t n);
 void json_null(struct json *j, const char *key);
 
 /* A number given as thousandths or millionths, written with a decimal point. */

@@ -2,50 +2,74 @@
 /* Owns the judging of probes. */
 #include "box/receipt.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/utsname.h>
+#include <sys/stat.h>
 
-/* The answers that are right, separated by '|', and where a profile allows more, which. */
+enum answer { GOT, FLAG, COUNT, SPACE };
+#define SHORT false
+#define FULL true
+
 static const struct expectation {
-    const char *name, *right;
-    enum policy_seccomp unless; /* in this profile the attempt may also answer `also` */
-    const char *also;
-} expectations[] = {
-    {"planted-secret", "ENOENT", SECCOMP_COUNT, NULL},
-    {"mount", "EPERM", SECCOMP_COUNT, NULL},
-    {"remount-usr", "EPERM", SECCOMP_COUNT, NULL},
-    {"unmount-proc", "EPERM", SECCOMP_COUNT, NULL},
-    {"new-user-namespace", "EPERM", SECCOMP_COUNT, NULL},
-    {"io_uring", "ENOSYS", SECCOMP_COUNT, NULL},
-    {"keyring", "EPERM|ENOSYS", SECCOMP_COUNT, NULL},
-    {"bpf", "EPERM|ENOSYS", SECCOMP_COUNT, NULL},
-    {"packet-socket", "EAFNOSUPPORT", SECCOMP_COUNT, NULL},
-    {"nftables-socket", "EAFNOSUPPORT", SECCOMP_COUNT, NULL},
-    {"vsock", "EAFNOSUPPORT", SECCOMP_COUNT, NULL},
-    {"network", "ENETUNREACH", SECCOMP_COUNT, NULL},
-    {"ptrace-init", "EPERM", SECCOMP_DEBUG, "EPERM|EACCES"},
-    {"init-environment", "EACCES|EPERM", SECCOMP_COUNT, NULL},
-    {"proc-keys", "EACCES|EPERM|ENOENT", SECCOMP_COUNT, NULL},
-    {"sysctl", "EROFS|EACCES|EPERM", SECCOMP_COUNT, NULL},
-    {"write-usr", "EROFS|EACCES", SECCOMP_COUNT, NULL},
-    {"write-etc", "EROFS|EACCES", SECCOMP_COUNT, NULL},
-    {"write-root", "EROFS|EACCES", SECCOMP_COUNT, NULL},
-    {"usr-read-only", "yes", SECCOMP_COUNT, NULL},
-    {"etc-read-only", "yes", SECCOMP_COUNT, NULL},
-    {"root-read-only", "yes", SECCOMP_COUNT, NULL},
-    {"sysctl-read-only", "yes", SECCOMP_COUNT, NULL},
-    {"proc-interrupts", "EACCES|EPERM|ENOENT", SECCOMP_COUNT, NULL},
-    {"chroot", "EPERM", SECCOMP_COUNT, NULL},
-    {"setuid-root", "EPERM|refused", SECCOMP_COUNT, NULL},
-    {"setuid-file", "EPERM", SECCOMP_COUNT, NULL},
-    {"limits-of-init", "EPERM", SECCOMP_COUNT, NULL},
-    {"has-capabilities", "no", SECCOMP_COUNT, NULL},
-    {"no-new-privileges", "yes", SECCOMP_COUNT, NULL},
-    {"has-seccomp", "yes", SECCOMP_COUNT, NULL},
-    {"has-host-descriptors", "no", SECCOMP_COUNT, NULL},
+    const char *name;
+    bool only_full;
+    enum answer answer;
+    const char *right, *defence;
+} expectations[PROBE_COUNT] = {
+#define PROBE(id, name, when, answer, right, defence) [PROBE_##id] = {name, when, answer, right, defence},
+#include "init/probe.def"
+#undef PROBE
 };
-#define EXPECTATIONS (sizeof(expectations) / sizeof(expectations[0]))
+
+static const char *const space_names[SPACE_COUNT] = {"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"};
+
+/* Names for the errnos that attempts meet; the rest are numbers. */
+static const struct {
+    uint32_t value;
+    const char *name;
+} errnos[] = {
+    {0, "open"},
+    {EPERM, "EPERM"},
+    {EACCES, "EACCES"},
+    {ENOSYS, "ENOSYS"},
+    {EROFS, "EROFS"},
+    {ENOENT, "ENOENT"},
+    {ESRCH, "ESRCH"},
+    {EAGAIN, "EAGAIN"},
+    {ENOSPC, "ENOSPC"},
+    {EFBIG, "EFBIG"},
+    {EINVAL, "EINVAL"},
+    {EFAULT, "EFAULT"},
+    {EBADF, "EBADF"},
+    {EMFILE, "EMFILE"},
+    {ENOMEM, "ENOMEM"},
+    {EAFNOSUPPORT, "EAFNOSUPPORT"},
+    {ENETUNREACH, "ENETUNREACH"},
+    {ECONNREFUSED, "ECONNREFUSED"},
+};
+
+static uint32_t inode_of(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 ? (uint32_t)st.st_ino : 0;
+}
+
+void receipt_spaces(uint32_t ret[SPACE_COUNT])
+{
+    for (int i = 0; i < SPACE_COUNT; i++) {
+        char path[40];
+        snprintf(path, sizeof(path), "/proc/self/ns/%s", space_names[i]);
+        ret[i] = inode_of(path);
+    }
+}
+
+uint32_t receipt_user_space_of(int pid)
+{
+    char path[40];
+    snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+    return inode_of(path);
+}
 
 static bool is_one_of(const char *list, const char *word)
 {
@@ -60,61 +84,146 @@ static bool is_one_of(const char *list, const char *word)
     return false;
 }
 
-/* Finds "name<TAB>answer" exactly once; an answer is one short word. */
-static bool answer_of(const char *lines, const char *name, char ret[24])
+static void show_number(char ret[40], uint64_t v)
 {
-    size_t n = strlen(name);
-    int found = 0;
-    for (const char *at = lines; *at;) {
-        size_t len = strcspn(at, "\n");
-        if (len > n + 1 && memcmp(at, name, n) == 0 && at[n] == '\t') {
-            size_t m = len - n - 1;
-            if (m >= 24 || strspn(at + n + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") < m)
-                return false;
-            memcpy(ret, at + n + 1, m);
-            ret[m] = 0;
-            found++;
-        }
-        at += len;
-        at += *at == '\n';
-    }
-    return found == 1;
+    snprintf(ret, 40, "%llu", (unsigned long long)v);
 }
 
-int receipt_judge(const struct policy *p, const char *lines, struct receipt *ret, struct pale_err *e)
+static void show_got(char ret[40], uint32_t v)
 {
-    size_t count = 0;
-    for (const char *at = lines; (at = strchr(at, '\n')); at++)
-        count++;
-    if (count != EXPECTATIONS)
-        return err_set(e, PALE_PROTOCOL, "the prober answered %zu of %zu attempts", count, EXPECTATIONS);
-    *ret = (struct receipt){0};
-    for (size_t i = 0; i < EXPECTATIONS; i++) {
-        const struct expectation *x = &expectations[i];
-        struct receipt_row *row = &ret->row[ret->count++];
-        const char *right = x->unless == p->seccomp && x->also ? x->also : x->right;
-        snprintf(row->name, sizeof(row->name), "%s", x->name);
-        snprintf(row->expected, sizeof(row->expected), "%s", right);
-        if (!answer_of(lines, x->name, row->observed))
-            return err_set(e, PALE_PROTOCOL, "the prober's answer for %s cannot be read", x->name);
-        row->good = is_one_of(right, row->observed);
-        ret->bad += !row->good;
+    for (size_t i = 0; i < sizeof(errnos) / sizeof(errnos[0]); i++)
+        if (errnos[i].value == v) {
+            snprintf(ret, 40, "%s", errnos[i].name);
+            return;
+        }
+    snprintf(ret, 40, "errno %u", v);
+}
+
+/* Whose namespace the prober was in. */
+static void show_space(const struct receipt_facts *f, int id, uint32_t v, char ret[40])
+{
+    int space = id - PROBE_USER_SPACE;
+    uint32_t host = f->host_space[space];
+    const char *whose = v == 0 || host == 0                                                           ? "unknown"
+                        : v == host                                                                   ? "the host's"
+                        : space == SPACE_USER && (f->init_user_space == 0 || v == f->init_user_space) ? "that of pale-init"
+                                                                                                      : "own";
+    snprintf(ret, 40, "%s", whose);
+}
+
+static void show_observed(const struct receipt_facts *f, int id, uint32_t v, char ret[40])
+{
+    switch (v == PROBE_NOT_TRIED ? COUNT : expectations[id].answer) {
+    case GOT:
+        show_got(ret, v);
+        break;
+    case FLAG:
+        snprintf(ret, 40, "%s", v == 1 ? "yes" : v == 0 ? "no" : "neither");
+        break;
+    case COUNT:
+        if (v == PROBE_NOT_TRIED)
+            snprintf(ret, 40, "not tried");
+        else
+            show_number(ret, v);
+        break;
+    case SPACE:
+        show_space(f, id, v, ret);
+        break;
     }
+}
+
+/* What "@" stands for. False: whatever is there is right. */
+static bool planned(const struct receipt_facts *f, int id, char ret[40])
+{
+    switch (id) {
+    case PROBE_USER_ID:
+        show_number(ret, f->uid);
+        return true;
+    case PROBE_PROCESS_LIMIT:
+        show_number(ret, f->processes);
+        return f->processes != 0;
+    default:
+        show_number(ret, PROBE_TOUCH_BYTES);
+        return true;
+    }
+}
+
+static void judge_row(const struct receipt_facts *f, int id, uint32_t v, struct receipt_row *row)
+{
+    const struct expectation *x = &expectations[id];
+    bool any = false;
+    row->name = x->name;
+    row->defence = x->defence;
+    if (strcmp(x->right, "@") == 0)
+        any = !planned(f, id, row->expected);
+    else
+        snprintf(row->expected, sizeof(row->expected), "%s", x->right);
+    if (any)
+        snprintf(row->expected, sizeof(row->expected), "any");
+    show_observed(f, id, v, row->observed);
+    row->good = v != PROBE_NOT_TRIED && (any || is_one_of(row->expected, row->observed));
+}
+
+void receipt_outside(struct receipt_facts *f, const char *name, const char *defence, const char *expected, const char *observed)
+{
+    if (f->outside_count == RECEIPT_OUTSIDE_MAX)
+        return;
+    struct receipt_row *row = &f->outside[f->outside_count++];
+    *row = (struct receipt_row){.name = name, .defence = defence, .good = strcmp(expected, observed) == 0};
+    snprintf(row->expected, sizeof(row->expected), "%s", expected);
+    snprintf(row->observed, sizeof(row->observed), "%s", observed);
+}
+
+int receipt_judge(const struct receipt_facts *f, const void *report, size_t n, struct receipt *ret, struct pale_err *e)
+{
+    struct probe_report r;
+    if (n == 0)
+        return err_set(e, PALE_LIMIT, "no prober could be started in the box; is it at its limit of processes?");
+    if (n != sizeof(r))
+        return err_set(e, PALE_PROTOCOL, "the prober's report cannot be read");
+    memcpy(&r, report, sizeof(r));
+    *ret = (struct receipt){.full = f->full, .took_us = r.took_us};
+    for (int i = 0; i < PROBE_COUNT; i++) {
+        bool skipped = (expectations[i].only_full && !f->full) || ((i == PROBE_HOST_PORT || i == PROBE_HOST_ABSTRACT) && !f->has_listeners);
+        if (skipped && r.answer[i] == PROBE_NOT_TRIED)
+            continue;
+        judge_row(f, i, r.answer[i], &ret->row[ret->count++]);
+    }
+    for (size_t i = 0; i < f->outside_count; i++)
+        ret->row[ret->count++] = f->outside[i];
+    for (size_t i = 0; i < ret->count; i++)
+        ret->bad += !ret->row[i].good;
     return 0;
 }
 
-void receipt_json(const struct receipt *r, const struct policy *p, const char *box, struct json *j)
+void receipt_complaint(const struct receipt *r, char *ret, size_t cap)
 {
-    struct utsname u;
-    char digest[SHA256_HEX];
-    uname(&u);
-    policy_digest(p, digest);
-    json_object(j, NULL);
-    json_text(j, "box", box);
-    json_text(j, "tier", "native");
-    json_text(j, "kernel", u.release);
-    json_text(j, "build", PALE_VERSION);
-    json_text(j, "policy_digest", digest);
+    size_t len = 0;
+    ret[0] = 0;
+    for (size_t i = 0; i < r->count && len < cap; i++) {
+        const struct receipt_row *row = &r->row[i];
+        if (row->good || strstr(ret, row->defence))
+            continue;
+        int n = snprintf(ret + len, cap - len, "%s%s (%s: expected %s, observed %s)", len ? "; " : "missing: ", row->defence, row->name,
+                         row->expected, row->observed);
+        len += n > 0 ? (size_t)n : 0;
+    }
+}
+
+void receipt_json(const struct receipt *r, const struct receipt_head *h, struct json *j, const char *key)
+{
+    json_object(j, key);
+    json_text(j, "box", h->box);
+    json_text(j, "id", h->id);
+    json_text(j, "tier", h->tier);
+    json_text(j, "kernel", h->kernel);
+    json_text(j, "boot", h->boot);
+    json_text(j, "build", h->build);
+    json_text(j, "policy_digest", h->policy_digest);
+    json_text(j, "probe", r->full ? "full" : "short");
+    if (h->proved)
+        json_text(j, "proved_by", h->proved);
+    json_u64(j, "took_us", r->took_us);
     json_bool(j, "good", r->bad == 0);
     json_list(j, "attempts");
     for (size_t i = 0; i < r->count; i++) {
@@ -127,4 +236,10 @@ void receipt_json(const struct receipt *r, const struct policy *p, const char *b
     }
     json_end_list(j);
     json_end_object(j);
+}
+
+void receipt_brief(const struct receipt *r, struct buf *out)
+{
+    for (size_t i = 0; i < r->count; i++)
+        buf_addf(out, "%s%s=%s", i ? " " : "", r->row[i].name, r->row[i].observed);
 }

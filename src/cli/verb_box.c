@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the verbs about boxes as a whole: create, ls, inspect, stop, rm, prove. */
+/* Owns the verbs about boxes as a whole: create, ls, inspect, stop, rm. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
-#include "box/receipt.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
 #include "cli/lookup.h"
 #include "cli/reach.h"
-#include "cli/session.h"
+#include "cli/shown_receipt.h"
 #include "cli/verbs.h"
 #include "wire/message.h"
 
@@ -118,6 +117,8 @@ static int run_inspect(struct args *a)
     if (lookup_box(a, a->word[0], &p, &e) < 0 || lookup_policy(&p, &policy, &e) < 0)
         return cli_fail(a, &e);
     bool up = ask_info(&p, &r, &info);
+    own_buf receipt = {0};
+    shown_receipt_read(&p, &receipt);
     policy_digest(&policy, digest);
     buf_init(&b, 4 << 20);
     if (a->json) {
@@ -138,6 +139,8 @@ static int run_inspect(struct args *a)
             json_text(&j, "memory_limit_held_by", info.memory_by);
         }
         json_text(&j, "policy_digest", digest);
+        if (receipt.len > 0)
+            json_raw(&j, "receipt", receipt.data, receipt.len);
         policy_json(&policy, &j, "policy");
         json_end_object(&j);
         return cli_json(&b);
@@ -151,6 +154,7 @@ static int run_inspect(struct args *a)
     if (up)
         printf("keeper    pid %llu, init %llu, %llu running, %llu ended\nmemory    held by %s\n", (unsigned long long)info.keeper_pid,
                (unsigned long long)info.init_pid, (unsigned long long)info.jobs, (unsigned long long)info.ended, info.memory_by);
+    shown_receipt_line(&receipt);
     policy_show(&policy, &b);
     printf("policy    sha256 %s\n%s", digest, buf_text(&b));
     return 0;
@@ -192,57 +196,6 @@ static int run_rm(struct args *a)
     return 0;
 }
 
-static int run_prove(struct args *a)
-{
-    static struct msg_exec m;
-    struct pale_err e;
-    struct place p;
-    own_reach r = {.fd = -1};
-    own_buf out = {0}, err = {0};
-    struct session s;
-    struct msg_result result;
-    static struct receipt receipt;
-    reach_init(&r);
-    buf_init(&out, 65536);
-    buf_init(&err, 65536);
-    if (lookup_box(a, a->word[0], &p, &e) < 0 || reach_box(&r, &p, true, &e) < 0)
-        return cli_fail(a, &e);
-    own_policy policy = {0};
-    if (lookup_policy(&p, &policy, &e) < 0)
-        return cli_fail(a, &e);
-    m = (struct msg_exec){.flags = EXEC_BUILTIN, .user = "", .cwd = "/", .label = "prove", .argc = 2, .timeout_ms = 10000};
-    m.argv[0] = "probe";
-    m.argv[1] = p.state; /* a secret of ours that must not be there */
-    session_init(&s, &r, &m);
-    s.out = &out;
-    s.err = &err;
-    if (session_run(&s, &result, &e) < 0)
-        return cli_fail(a, &e);
-    if (receipt_judge(&policy, buf_text(&out), &receipt, &e) < 0)
-        return cli_fail(a, &e);
-    if (a->json) {
-        own_buf b = {0};
-        struct json j;
-        buf_init(&b, 1 << 20);
-        json_start(&j, &b);
-        receipt_json(&receipt, &policy, p.name, &j);
-        int failed = cli_json(&b);
-        return failed ? failed : receipt.bad ? 1 : 0;
-    }
-    struct table t;
-    static const char *const heads[] = {"ATTEMPT", "EXPECTED", "OBSERVED", ""};
-    table_init(&t, heads, 4);
-    for (size_t i = 0; i < receipt.count; i++) {
-        table_cell(&t, receipt.row[i].name);
-        table_cell(&t, receipt.row[i].expected);
-        table_cell(&t, receipt.row[i].observed);
-        table_cell(&t, receipt.row[i].good ? "ok" : "LEAK");
-    }
-    table_print(&t);
-    printf("%zu attempts, %zu refused as they must be, %zu not\n", receipt.count, receipt.count - receipt.bad, receipt.bad);
-    return receipt.bad ? 1 : 0;
-}
-
 static const struct option *const create_tables[] = {create_options, box_options, common_options, NULL};
 static const struct option *const plain_tables[] = {scope_options, common_options, NULL};
 static const struct option *const ls_tables[] = {common_options, NULL};
@@ -277,14 +230,3 @@ const struct verb verb_stop = {"stop",
 const struct verb verb_rm = {
     "rm", "Boxes", "remove a box", "[--keep-data] BOX …", "Stops the box and removes its policy, logs and files.", rm_tables, 1,
     -1,   -1,      run_rm};
-const struct verb verb_prove = {"prove",
-                                "Trust",
-                                "try from inside what the box must refuse",
-                                "BOX",
-                                "Runs a prober in the box, as a command would run, and compares what it could do with what the policy\n"
-                                "allows. Exit status 1 if anything was open that must not be.",
-                                plain_tables,
-                                1,
-                                1,
-                                -1,
-                                run_prove};

@@ -4,11 +4,12 @@
 
 #include "cli/cli.h"
 
-extern const struct verb verb_run, verb_exec, verb_shell;                                    /* verb_exec.c */
-extern const struct verb verb_create, verb_ls, verb_inspect, verb_stop, verb_rm, verb_prove; /* verb_box.c */
-extern const struct verb verb_ps, verb_kill, verb_wait, verb_logs;                           /* verb_job.c */
-extern const struct verb verb_cp, verb_cat, verb_write, verb_files;                          /* verb_file.c */
-extern const struct verb verb_audit;                                                         /* verb_audit.c */
-extern const struct verb verb_validate, verb_policy;                                         /* verb_policy.c */
-extern const struct verb verb_doctor;                                                        /* verb_doctor.c */
-extern const struct verb verb_completion, verb_version;                                      /* verb_self.c */
+extern const struct verb verb_run, verb_exec, verb_shell;                        /* verb_exec.c */
+extern const struct verb verb_create, verb_ls, verb_inspect, verb_stop, verb_rm; /* verb_box.c */
+extern const struct verb verb_prove;                                             /* verb_prove.c */
+extern const struct verb verb_ps, verb_kill, verb_wait, verb_logs;               /* verb_job.c */
+extern const struct verb verb_cp, verb_cat, verb_write, verb_files;              /* verb_file.c */
+extern const struct verb verb_audit;                                             /* verb_audit.c */
+extern const struct verb verb_validate, verb_policy;                             /* verb_policy.c */
+extern const struct verb verb_doctor;                                            /* verb_doctor.c */
+extern const struct verb verb_completion, verb_version;                          /* verb_self.c */

@@ -40,7 +40,8 @@ bool bpf_run(const struct sock_filter *code, size_t len, const struct seccomp_da
     uint32_t a = 0;
     for (size_t i = 0; i < len; i++) {
         const struct sock_filter *f = &code[i];
-        reached[i] = true;
+        if (reached)
+            reached[i] = true;
         switch (f->code) {
         case BPF_LD | BPF_W | BPF_ABS:
             memcpy(&a, (const char *)data + f->k, sizeof(a));

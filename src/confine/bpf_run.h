@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A strict interpreter of the BPF that seccomp takes, for tests: what it does not know, it refuses. */
+/* A strict interpreter of the BPF that seccomp takes, for tests and the prober: what it does not know, it refuses. */
 #pragma once
 
 #include <linux/filter.h>
@@ -12,6 +12,6 @@
  * data, an answer at its end? *ret_bad is the first instruction that is not so. */
 bool bpf_check(const struct sock_filter *code, size_t len, size_t *ret_bad);
 
-/* Runs a program that bpf_check accepts. Marks the instructions it meets in reached[len]. False if it met one it does
+/* Runs a program that bpf_check accepts. Marks the instructions it meets in reached[len], if that is not NULL. False if it met one it does
  * not know or ran off the end. */
 bool bpf_run(const struct sock_filter *code, size_t len, const struct seccomp_data *data, bool *reached, uint32_t *ret_answer);

@@ -245,12 +245,15 @@ static int limit_memory(int version, int dir, uint64_t bytes, struct pale_err *e
     return version == 1 ? limit_swap(dir, "memory.memsw.limit_in_bytes", bytes, e) : limit_swap(dir, "memory.swap.max", 0, e);
 }
 
+uint64_t cgroup_cpu_milli(uint64_t milli)
+{
+    return milli < 10 ? 10 : milli;
+}
+
 static int limit_cpu(int version, int dir, uint64_t milli, struct pale_err *e)
 {
     char text[64];
-    uint64_t quota = milli * CPU_PERIOD_US / 1000;
-    if (quota < 1000)
-        quota = 1000;
+    uint64_t quota = cgroup_cpu_milli(milli) * CPU_PERIOD_US / 1000;
     if (version == 1)
         return set_number(dir, "cpu.cfs_quota_us", quota, e);
     snprintf(text, sizeof(text), "%llu %u", (unsigned long long)quota, CPU_PERIOD_US);
@@ -379,6 +382,53 @@ uint64_t cgroup_peak_bytes(const struct cgroup *cg)
         !read_text(cg->dir_fd[CGROUP_MEMORY], cg->version == 1 ? "memory.max_usage_in_bytes" : "memory.peak", text, sizeof(text)))
         return 0;
     return value_in(text, "");
+}
+
+static uint64_t number_in(int dir, const char *file)
+{
+    char text[64];
+    return dir >= 0 && read_text(dir, file, text, sizeof(text)) ? value_in(text, "") : 0;
+}
+
+/* Does every group of the process that we use end in the box's id? In version 2 there is one line; in version 1 one for each
+ * hierarchy, with the names of its controllers. */
+static bool is_member(const struct cgroup *cg, const char *id, const char *groups)
+{
+    size_t n = strlen(id);
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        bool found = false;
+        for (const char *line = groups; cg->used[c] && *line; line += strspn(line, "\n")) {
+            size_t len = strcspn(line, "\n");
+            const char *names = memchr(line, ':', len), *path = names ? memchr(names + 1, ':', len - (size_t)(names + 1 - line)) : NULL;
+            char list[128];
+            if (path) {
+                snprintf(list, sizeof(list), "%.*s", (int)(path - names - 1), names + 1);
+                bool ours = cg->version == 2 ? list[0] == 0 : listed(list, controller_names[c]);
+                found = found || (ours && len > n + 1 && line[len - n - 1] == '/' && memcmp(line + len - n, id, n) == 0);
+            }
+            line += len;
+        }
+        if (cg->used[c] && !found)
+            return false;
+    }
+    return true;
+}
+
+bool cgroup_look(const struct cgroup *cg, const char *id, pid_t pid, struct cgroup_limits *ret)
+{
+    char path[32], groups[4096];
+    *ret = (struct cgroup_limits){0};
+    snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+    if (!read_text(AT_FDCWD, path, groups, sizeof(groups)) || !is_member(cg, id, groups))
+        return false;
+    bool v1 = cg->version == 1;
+    if (cg->used[CGROUP_MEMORY])
+        ret->memory_bytes = number_in(cg->dir_fd[CGROUP_MEMORY], v1 ? "memory.limit_in_bytes" : "memory.max");
+    if (cg->used[CGROUP_PIDS])
+        ret->processes = number_in(cg->dir_fd[CGROUP_PIDS], "pids.max");
+    if (cg->used[CGROUP_CPU])
+        ret->cpu_milli = number_in(cg->dir_fd[CGROUP_CPU], v1 ? "cpu.cfs_quota_us" : "cpu.max") * 1000 / CPU_PERIOD_US;
+    return true;
 }
 
 void cgroup_destroy(struct cgroup *cg)

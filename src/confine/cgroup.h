@@ -50,6 +50,12 @@ int cgroup_create(const struct cgroup_host *host, const char *id, const struct c
 /* Puts a process in. */
 int cgroup_admit(const struct cgroup *cg, pid_t pid, struct pale_err *e) MUST_CHECK;
 
+/* What a share of the CPU becomes: the kernel takes no less than a hundredth of one. */
+uint64_t cgroup_cpu_milli(uint64_t milli);
+
+/* Reads back what the kernel holds: the limits of the group with this id, as far as they are set. False if the process is not in it. */
+bool cgroup_look(const struct cgroup *cg, const char *id, pid_t pid, struct cgroup_limits *ret);
+
 /* Processes the kernel has ended in it for want of memory; the most memory it ever held (0: not known). */
 uint64_t cgroup_oom_kills(const struct cgroup *cg);
 uint64_t cgroup_peak_bytes(const struct cgroup *cg);

@@ -25,7 +25,7 @@ enum weaken {
     WEAKEN_TREE_KILL, /* only the command itself is killed, not its descendants */
     WEAKEN_OUTPUT,    /* output is not capped */
     WEAKEN_DUMPABLE,  /* pale-init can be looked into */
-    WEAKEN_RECEIPT,   /* a box that fails its probe is handed over all the same */
+    WEAKEN_RECEIPT,   /* a box is handed over without a probe */
     WEAKEN_COUNT,
 };
 
@@ -44,4 +44,10 @@ static inline bool is_weak(uint64_t set, enum weaken w)
     (void)w;
     return false;
 #endif
+}
+
+/* Who is to become the box's user without entering the namespace that would give the right to keeps it until then. */
+static inline bool keeps_caps(uint64_t set)
+{
+    return is_weak(set, WEAKEN_CAPS) || is_weak(set, WEAKEN_INNER_USERNS);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the builtins: the table of names, and the small ones (read, write, list, make folders, remove, move). Trees are in
- * init/pack.c, the probe in init/probe.c. */
+ * init/pack.c. */
 #include "init/builtin.h"
 
 #include <dirent.h>
@@ -15,7 +15,6 @@
 #include "base/number.h"
 #include "base/own.h"
 #include "init/pack.h"
-#include "init/probe.h"
 
 static int complain(const char *what, const char *path)
 {
@@ -165,7 +164,7 @@ static const struct {
     int (*run)(const struct msg_exec *m);
 } builtins[] = {
     {"read", 2, do_read},   {"write", 3, do_write}, {"list", 2, do_list},   {"stat", 2, do_stat},
-    {"mkdir", 2, do_mkdir}, {"pack", 2, pack_out},  {"unpack", 2, pack_in}, {"probe", 2, probe_run},
+    {"mkdir", 2, do_mkdir}, {"pack", 2, pack_out},  {"unpack", 2, pack_in},
 };
 
 int builtin_run(const struct msg_exec *m)

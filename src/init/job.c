@@ -20,17 +20,9 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "init/reaper.h"
+#include "init/spare.h"
 #include "policy/policy.h"
 
-/* A new spare is made a moment after a command's end, when keeper and client have had the processor for the result, or when the
- * command that took the last one goes on for long. */
-#define SPARE_AFTER_END_US 150
-#define SPARE_AFTER_USE_US 5000
-/* A command that comes so soon after the end of another would find the next spare half made: for a while a box then keeps two. Not
- * where processes are few, for spares count. */
-#define BUSY_GAP_US 2000
-#define BUSY_US 1000000
-#define TWO_SPARES_FROM 64
 #define TELL_PID_US 20000
 
 static void job_reset(struct job *j)
@@ -47,11 +39,12 @@ void jobs_init(struct jobs *js, struct link *link, int userns_fd, int proc_fd, c
     js->setup.report_fd = report_pipe[1];
     js->report_read_fd = report_pipe[0];
     js->proc_fd = proc_fd;
+    js->probe_read_fd = -1;
     for (int i = 0; i < JOBS_MAX; i++)
         js->slot_of[i] = JOB_NONE;
 }
 
-static int take_slot(struct jobs *js)
+int job_take_slot(struct jobs *js)
 {
     for (int i = 0; i < JOBS_MAX; i++)
         if (js->job[i].phase == PHASE_FREE) {
@@ -63,7 +56,7 @@ static int take_slot(struct jobs *js)
     return -1;
 }
 
-static void close_all(struct job *j)
+void job_close(struct job *j)
 {
     own_close(&j->request_fd);
     own_close(&j->in_fd);
@@ -71,21 +64,12 @@ static void close_all(struct job *j)
     own_close(&j->err_fd);
 }
 
-static void forget_spare(struct jobs *js, int slot)
-{
-    int kept = 0;
-    for (int i = 0; i < js->spares; i++)
-        if (js->spare[i] != slot)
-            js->spare[kept++] = js->spare[i];
-    js->spares = kept;
-}
-
 void job_free(struct jobs *js, struct job *j)
 {
     if (j->chan != JOB_NONE)
         js->slot_of[j->chan] = JOB_NONE;
-    forget_spare(js, (int)(j - js->job));
-    close_all(j);
+    spare_forget(js, (int)(j - js->job));
+    job_close(j);
     j->phase = PHASE_FREE;
     while (js->highest > 0 && js->job[js->highest - 1].phase == PHASE_FREE)
         js->highest--;
@@ -103,8 +87,7 @@ static void send_exit(struct jobs *js, struct job *j)
     j->discard = true;
     own_close(&j->in_fd);
     js->running--;
-    js->last_end_us = clock_us();
-    js->spare_due_us = js->last_end_us + SPARE_AFTER_END_US;
+    spare_after_end(js);
 }
 
 /* A request that cannot even start answers at once, in a slot of no process. */
@@ -119,7 +102,7 @@ static void refuse(struct jobs *js, uint16_t chan, enum exec_stage stage, int os
 }
 
 /* Pipes for the three streams. Ours do not block; the command's do, as programs expect. */
-static bool make_pipes(struct job *j, struct runner_stdio *ret)
+bool job_make_pipes(struct job *j, struct runner_stdio *ret)
 {
     int in[2], out[2], err[2];
     if (pipe2(in, O_CLOEXEC) < 0)
@@ -166,15 +149,7 @@ static bool make_terminal(struct job *j, const struct msg_exec *m, struct runner
     return true;
 }
 
-static void close_stdio(struct runner_stdio *io)
-{
-    own_close(&io->in);
-    own_close(&io->out);
-    own_close(&io->err);
-    own_close(&io->terminal);
-}
-
-static void adopt(struct jobs *js, int slot, uint16_t chan, const struct msg_exec *m)
+void job_adopt(struct jobs *js, int slot, uint16_t chan, const struct msg_exec *m)
 {
     struct job *j = &js->job[slot];
     j->phase = PHASE_RUNNING;
@@ -189,33 +164,9 @@ static void adopt(struct jobs *js, int slot, uint16_t chan, const struct msg_exe
     j->tell_pid_us = clock_us() + TELL_PID_US;
 }
 
-static bool use_spare(struct jobs *js, uint16_t chan, const struct msg_exec *m, const struct frame *f)
-{
-    int64_t now = clock_us();
-    if (now - js->last_end_us < BUSY_GAP_US)
-        js->busy_until_us = now + BUSY_US;
-    if (js->spares == 0 || !runner_spare_fits(m, f->len))
-        return false;
-    int slot = js->spare[0];
-    struct job *j = &js->job[slot];
-    uint32_t n = f->len;
-    const struct iovec part[2] = {{.iov_base = &n, .iov_len = sizeof(n)}, {.iov_base = (void *)f->data, .iov_len = n}};
-    bool whole = writev(j->request_fd, part, 2) == (ssize_t)(sizeof(n) + n);
-    forget_spare(js, slot);
-    reaper_wake(j);
-    js->spare_due_us = now + SPARE_AFTER_USE_US;
-    if (!whole) {
-        /* The spare is no more, or its pipe is too short (a user with many pipes gets small ones). Without the rest it ends. */
-        own_close(&j->request_fd);
-        return false;
-    }
-    adopt(js, slot, chan, m);
-    return true;
-}
-
 static void start_job(struct jobs *js, uint16_t chan, const struct msg_exec *m)
 {
-    int slot = take_slot(js);
+    int slot = job_take_slot(js);
     if (slot < 0) {
         refuse(js, chan, STAGE_FORK, EAGAIN);
         return;
@@ -223,9 +174,9 @@ static void start_job(struct jobs *js, uint16_t chan, const struct msg_exec *m)
     struct job *j = &js->job[slot];
     struct runner_stdio io = {-1, -1, -1, -1}, shown;
     bool tty = m->flags & EXEC_TTY;
-    if (!(tty ? make_terminal(j, m, &io) : make_pipes(j, &io))) {
+    if (!(tty ? make_terminal(j, m, &io) : job_make_pipes(j, &io))) {
         int os = errno;
-        close_all(j);
+        job_close(j);
         refuse(js, chan, tty ? STAGE_TERMINAL : STAGE_FORK, os);
         return;
     }
@@ -238,39 +189,14 @@ static void start_job(struct jobs *js, uint16_t chan, const struct msg_exec *m)
     pid_t pid = solo ? runner_start_bare(&js->setup, (uint32_t)slot, j->generation, m, &shown)
                      : runner_start(&js->setup, (uint32_t)slot, j->generation, m, &shown);
     int os = errno;
-    close_stdio(&io);
+    runner_close_stdio(&io);
     *(solo ? &j->command : &j->runner) = pid;
     if (pid < 0) {
-        close_all(j);
+        job_close(j);
         refuse(js, chan, STAGE_FORK, os);
         return;
     }
-    adopt(js, slot, chan, m);
-}
-
-static void make_spare(struct jobs *js)
-{
-    int slot = take_slot(js);
-    int request[2];
-    struct runner_stdio io = {-1, -1, -1, -1};
-    js->spare_due_us = SPARE_NOT_DUE;
-    if (slot < 0)
-        return;
-    struct job *j = &js->job[slot];
-    if (pipe2(request, O_CLOEXEC) < 0)
-        return;
-    j->request_fd = request[1];
-    fcntl(request[1], F_SETFL, O_NONBLOCK);
-    if (make_pipes(j, &io))
-        j->runner = runner_start_spare(&js->setup, (uint32_t)slot, j->generation, request[0], &io);
-    close(request[0]);
-    close_stdio(&io);
-    if (j->runner <= 0) {
-        close_all(j);
-        return;
-    }
-    j->phase = PHASE_SPARE;
-    js->spare[js->spares++] = (uint16_t)slot;
+    job_adopt(js, slot, chan, m);
 }
 
 static struct job *by_chan(struct jobs *js, uint16_t chan)
@@ -281,10 +207,10 @@ static struct job *by_chan(struct jobs *js, uint16_t chan)
 static bool exec_message(struct jobs *js, const struct frame *f)
 {
     static struct msg_exec m;
-    if (f->chan >= JOBS_MAX || by_chan(js, f->chan) || (js->setup.config.solo && js->highest > 0) ||
-        !msg_exec_parse_head(f->data, f->len, &m))
+    if (f->chan >= JOBS_MAX || by_chan(js, f->chan) || (js->setup.config.solo && js->served) || !msg_exec_parse_head(f->data, f->len, &m))
         return false;
-    if (use_spare(js, f->chan, &m, f))
+    js->served = true;
+    if (spare_use(js, f->chan, &m, f))
         return true; /* the spare parses the rest */
     if (!msg_exec_parse(f->data, f->len, &m))
         return false;
@@ -327,6 +253,8 @@ bool jobs_message(struct jobs *js, const struct frame *f)
         return false;
     if (f->type == TO_EXEC)
         return exec_message(js, f);
+    if (f->type == TO_PROBE)
+        return spare_probe(js, f);
     struct job *j = by_chan(js, f->chan);
     if (!j)
         return f->type > TO_EXEC && f->type <= TO_CLOSE; /* it has ended meanwhile */
@@ -572,33 +500,10 @@ static int64_t tell_pids(struct jobs *js, int64_t wait, int64_t now)
     return wait;
 }
 
-/* Makes a spare that is due, sends one away that is too many. Returns when to come again in us, -1 for never. */
-static int64_t tend_spares(struct jobs *js, int64_t now)
-{
-    uint64_t processes = js->setup.config.processes;
-    bool busy = now < js->busy_until_us && (processes == 0 || processes >= TWO_SPARES_FROM);
-    int want = !js->keep_spare ? 0 : busy ? 2 : 1;
-    if (js->spares > want) {
-        int slot = js->spare[js->spares - 1];
-        forget_spare(js, slot);
-        own_close(&js->job[slot].request_fd);
-    }
-    if (js->spares < want && js->spare_due_us != SPARE_NOT_DUE && now >= js->spare_due_us) {
-        int before = js->spares;
-        make_spare(js);
-        /* One that could not be made is tried for after the next command's end, not again and again. */
-        if (js->spares > before && js->spares < want)
-            js->spare_due_us = now + SPARE_AFTER_USE_US;
-    }
-    if (js->spares < want && js->spare_due_us != SPARE_NOT_DUE)
-        return js->spare_due_us > now ? js->spare_due_us - now : 0;
-    return js->spares > 1 ? js->busy_until_us - now : -1;
-}
-
 int64_t jobs_tick(struct jobs *js)
 {
     int64_t now = clock_us();
     int64_t wait = tell_pids(js, reaper_tick(js), now);
-    int64_t left = tend_spares(js, now);
+    int64_t left = spare_tend(js, now);
     return left >= 0 && (wait < 0 || left < wait) ? left : wait;
 }

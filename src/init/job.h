@@ -10,7 +10,7 @@
 #include "init/runner.h"
 
 #define JOB_NONE UINT16_MAX
-#define SPARES_MAX 2
+#define SPARES_MAX 3 /* two while the box is busy, and a prober */
 #define SPARE_NOT_DUE (-1)
 
 enum job_phase { PHASE_FREE, PHASE_SPARE, PHASE_RUNNING, PHASE_LINGERING };
@@ -44,10 +44,12 @@ struct jobs {
     struct link *link;
     struct runner_setup setup;
     int report_read_fd, proc_fd;
+    int probe_read_fd;          /* where the prober will report; -1: none is under way */
     uint16_t slot_of[JOBS_MAX]; /* by channel */
     uint16_t spare[SPARES_MAX]; /* slots of the spares, the oldest first */
     int spares;
     bool keep_spare, sweeping;
+    bool served; /* there has been a request */
     int sweep_rounds;
     int running; /* commands not yet ended */
     int highest; /* slots in use lie below */
@@ -59,6 +61,14 @@ struct jobs {
 
 /* Takes a record of a runner's, or one that init makes for a command without one. */
 void job_report(struct jobs *js, const struct report *r);
+
+/* A free slot, reset, or -1. Pipes for its three streams; ours do not block, the command's do, as programs expect. */
+int job_take_slot(struct jobs *js);
+bool job_make_pipes(struct job *j, struct runner_stdio *ret);
+void job_close(struct job *j);
+
+/* The slot's process has its request: from here on it is the job of this channel. */
+void job_adopt(struct jobs *js, int slot, uint16_t chan, const struct msg_exec *m);
 
 /* Frees a slot whose runner has ended. */
 void job_free(struct jobs *js, struct job *j);

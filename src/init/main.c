@@ -20,15 +20,18 @@
 #include "confine/slice.h"
 #include "confine/weaken.h"
 #include "init/job.h"
+#include "init/spare.h"
 
 #define WIRE_FD 3
 #define USERNS_FD 4
+/* Polled before those of jobs: the wire, signals, reports of runners, the prober. */
+#define FIRST_JOB_FD 4
 
 struct init {
     struct link link;
     struct jobs jobs;
     int signal_fd;
-    struct pollfd fds[3 + JOBS_POLL_MAX];
+    struct pollfd fds[FIRST_JOB_FD + JOBS_POLL_MAX];
 };
 
 static struct init state;
@@ -64,8 +67,7 @@ static bool open_state(struct init *s)
 static bool drop(uint64_t weak)
 {
     struct pale_err e;
-    return (is_weak(weak, WEAKEN_CAPS) || caps_drop_all(&e) == 0) &&
-           (is_weak(weak, WEAKEN_NNP) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    return (keeps_caps(weak) || caps_drop_all(&e) == 0) && (is_weak(weak, WEAKEN_NNP) || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 }
 
 /* Needs: no new privileges. Gives up: every system call that neither init nor any command needs, for the whole box. Comes after
@@ -107,8 +109,9 @@ static bool turn(struct init *s)
     s->fds[0] = (struct pollfd){.fd = WIRE_FD, .events = (short)(POLLIN | (s->link.out_len > 0 ? POLLOUT : 0))};
     s->fds[1] = (struct pollfd){.fd = s->signal_fd, .events = POLLIN};
     s->fds[2] = (struct pollfd){.fd = s->jobs.report_read_fd, .events = POLLIN};
-    int n = jobs_poll(&s->jobs, s->fds + 3);
-    if (ppoll(s->fds, (nfds_t)(3 + n), wait < 0 ? NULL : &most, NULL) < 0 && errno != EINTR)
+    s->fds[3] = (struct pollfd){.fd = s->jobs.probe_read_fd, .events = POLLIN};
+    int n = jobs_poll(&s->jobs, s->fds + FIRST_JOB_FD);
+    if (ppoll(s->fds, (nfds_t)(FIRST_JOB_FD + n), wait < 0 ? NULL : &most, NULL) < 0 && errno != EINTR)
         return false;
     if ((s->fds[0].revents & (POLLIN | POLLHUP | POLLERR)) && (!link_fill(&s->link) || !take_messages(s)))
         return false;
@@ -118,7 +121,9 @@ static bool turn(struct init *s)
         drain_signals(s->signal_fd);
         jobs_children(&s->jobs);
     }
-    jobs_polled(&s->jobs, s->fds + 3);
+    if (s->fds[3].revents && s->jobs.probe_read_fd == s->fds[3].fd)
+        spare_probed(&s->jobs);
+    jobs_polled(&s->jobs, s->fds + FIRST_JOB_FD);
     return link_flush(&s->link);
 }
 

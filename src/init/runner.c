@@ -30,7 +30,17 @@ struct child {
     uint32_t slot, generation;
     const struct runner_stdio *io;
     int report_fd;
+    int request_fd;                   /* a spare's, or -1 */
+    const struct runner_probe *probe; /* what a spare tries first, or NULL */
 };
+
+void runner_close_stdio(struct runner_stdio *io)
+{
+    own_close(&io->in);
+    own_close(&io->out);
+    own_close(&io->err);
+    own_close(&io->terminal);
+}
 
 static void send_report(int fd, const struct report *r)
 {
@@ -137,7 +147,7 @@ static void confine(const struct child *c, uint32_t uid, uint32_t gid)
 }
 
 /* Where a command's descriptors stand before its program starts. Those above the standard three close themselves at exec. */
-enum { CHILD_REPORT_FD = 3, CHILD_NULL_FD, CHILD_REQUEST_FD, CHILD_FDS };
+enum { CHILD_REPORT_FD = 3, CHILD_NULL_FD, CHILD_REQUEST_FD, CHILD_PROBE_FD, CHILD_FDS };
 
 static void put_fd(struct child *c, int from, int at)
 {
@@ -145,8 +155,8 @@ static void put_fd(struct child *c, int from, int at)
         fail(c, STAGE_CONFINE, errno);
 }
 
-/* Standard descriptors in place, and of the others only those of the list above. request_fd is a spare's, or -1. */
-static void settle_stdio(struct child *c, int request_fd)
+/* Standard descriptors in place, and of the others only those of the list above. */
+static void settle_stdio(struct child *c)
 {
     const struct runner_stdio *io = c->io;
     bool tty = io->terminal >= 0;
@@ -161,7 +171,8 @@ static void settle_stdio(struct child *c, int request_fd)
                            tty ? io->terminal : io->err,
                            c->report_fd,
                            null,
-                           request_fd};
+                           c->request_fd,
+                           c->probe ? c->probe->report_fd : -1};
     for (int i = 0; i < CHILD_FDS; i++)
         if (from[i] >= 0 && (from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 64)) < 0)
             fail(c, STAGE_CONFINE, errno);
@@ -174,7 +185,8 @@ static void settle_stdio(struct child *c, int request_fd)
             fcntl(fd, F_SETFD, 0);
         return;
     }
-    if (k_close_range(request_fd >= 0 ? CHILD_FDS : CHILD_REQUEST_FD, ~0u, 0) < 0)
+    unsigned foreign = c->probe ? CHILD_FDS : c->request_fd >= 0 ? CHILD_PROBE_FD : CHILD_REQUEST_FD;
+    if (k_close_range(foreign, ~0u, 0) < 0)
         fail(c, STAGE_CONFINE, errno);
     c->report_fd = CHILD_REPORT_FD;
 }
@@ -265,7 +277,7 @@ static void __attribute__((noreturn)) child_main(struct child *c, const struct m
     bool default_user = m->uid == RUNNER_DEFAULT_ID;
     take_terminal(c);
     confine(c, default_user ? conf->uid : m->uid, default_user ? conf->gid : m->gid);
-    settle_stdio(c, -1);
+    settle_stdio(c);
     launch(c, m);
 }
 
@@ -297,11 +309,26 @@ static const struct msg_exec *await_request(struct child *c, int fd)
     return &m;
 }
 
-static void __attribute__((noreturn)) spare_main(struct child *c, int request_fd)
+/* The process that a request will find here is the one that is tried. */
+static void confine_and_probe(struct child *c)
+{
+    const struct msg_config *conf = &c->setup->config;
+    struct probe_report r;
+    if (c->probe)
+        probe_early(&r);
+    confine(c, conf->uid, conf->gid);
+    settle_stdio(c);
+    if (!c->probe)
+        return;
+    probe_run(c->probe->ask, (enum policy_seccomp)conf->seccomp, CHILD_FDS, &r);
+    fd_write_full(CHILD_PROBE_FD, &r, sizeof(r));
+    close(CHILD_PROBE_FD);
+}
+
+static void __attribute__((noreturn)) spare_main(struct child *c)
 {
     take_terminal(c);
-    confine(c, c->setup->config.uid, c->setup->config.gid);
-    settle_stdio(c, request_fd);
+    confine_and_probe(c);
     const struct msg_exec *m = await_request(c, CHILD_REQUEST_FD);
     if (!(m->flags & EXEC_STDIN))
         put_fd(c, CHILD_NULL_FD, 0);
@@ -357,62 +384,82 @@ static void keep_only(const int *keep, int count)
     }
 }
 
-static void keep_own(const struct runner_setup *s, int request_fd, const struct runner_stdio *io)
+static void keep_own(const struct child *c)
 {
-    const int keep[] = {s->report_fd, s->userns_fd, request_fd, io->in, io->out, io->err, io->terminal};
+    const struct runner_setup *s = c->setup;
+    const struct runner_stdio *io = c->io;
+    int probe = c->probe ? c->probe->report_fd : -1;
+    const int keep[] = {s->report_fd, s->userns_fd, c->request_fd, probe, io->in, io->out, io->err, io->terminal};
     if (!is_weak(s->config.weaken, WEAKEN_FDS))
         keep_only(keep, sizeof(keep) / sizeof(keep[0]));
+}
+
+/* Forks the command alone; m is NULL for a spare. */
+static pid_t start_bare(struct child *c, const struct msg_exec *m)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    keep_own(c);
+    if (m)
+        child_main(c, m);
+    spare_main(c);
+}
+
+/* Forks the runner and, in it, the command; m is NULL for a spare. */
+static pid_t start(struct child *c, const struct msg_exec *m)
+{
+    const struct runner_setup *s = c->setup;
+    pid_t runner = fork();
+    if (runner != 0)
+        return runner;
+    keep_own(c);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+        fail(c, STAGE_FORK, errno);
+    pid_t command = fork();
+    if (command < 0)
+        fail(c, STAGE_FORK, errno);
+    if (command == 0) {
+        if (m)
+            child_main(c, m);
+        spare_main(c);
+    }
+    struct report r = {.slot = c->slot, .generation = c->generation, .kind = REPORT_PID, .value = command};
+    send_report(s->report_fd, &r);
+    /* With copies of the output pipes in the runner, their end does not wake init just before the report that tells the command's
+     * own end. */
+    const int keep[] = {s->report_fd, c->io->out, c->io->err};
+    keep_only(keep, sizeof(keep) / sizeof(keep[0]));
+    slice_shorten();
+    reap(c->slot, c->generation, command, s->report_fd);
+}
+
+static struct child child_of(const struct runner_setup *s, uint32_t slot, uint32_t generation, const struct runner_stdio *io)
+{
+    return (struct child){.setup = s, .slot = slot, .generation = generation, .io = io, .report_fd = s->report_fd, .request_fd = -1};
 }
 
 pid_t runner_start_bare(const struct runner_setup *s, uint32_t slot, uint32_t generation, const struct msg_exec *m,
                         const struct runner_stdio *io)
 {
-    pid_t pid = fork();
-    if (pid != 0)
-        return pid;
-    struct child c = {.setup = s, .slot = slot, .generation = generation, .io = io, .report_fd = s->report_fd};
-    keep_own(s, -1, io);
-    child_main(&c, m);
-}
-
-/* Forks the runner and, in it, the command; m is NULL for a spare. */
-static pid_t start(const struct runner_setup *s, uint32_t slot, uint32_t generation, const struct msg_exec *m, int request_fd,
-                   const struct runner_stdio *io)
-{
-    pid_t runner = fork();
-    if (runner != 0)
-        return runner;
-    struct child c = {.setup = s, .slot = slot, .generation = generation, .io = io, .report_fd = s->report_fd};
-    keep_own(s, request_fd, io);
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
-        fail(&c, STAGE_FORK, errno);
-    pid_t command = fork();
-    if (command < 0)
-        fail(&c, STAGE_FORK, errno);
-    if (command == 0) {
-        if (m)
-            child_main(&c, m);
-        spare_main(&c, request_fd);
-    }
-    struct report r = {.slot = slot, .generation = generation, .kind = REPORT_PID, .value = command};
-    send_report(s->report_fd, &r);
-    /* With copies of the output pipes in the runner, their end does not wake init just before the report that tells the command's
-     * own end. */
-    const int keep[] = {s->report_fd, io->out, io->err};
-    keep_only(keep, sizeof(keep) / sizeof(keep[0]));
-    slice_shorten();
-    reap(slot, generation, command, s->report_fd);
+    struct child c = child_of(s, slot, generation, io);
+    return start_bare(&c, m);
 }
 
 pid_t runner_start(const struct runner_setup *s, uint32_t slot, uint32_t generation, const struct msg_exec *m,
                    const struct runner_stdio *io)
 {
-    return start(s, slot, generation, m, -1, io);
+    struct child c = child_of(s, slot, generation, io);
+    return start(&c, m);
 }
 
-pid_t runner_start_spare(const struct runner_setup *s, uint32_t slot, uint32_t generation, int request_fd, const struct runner_stdio *io)
+pid_t runner_start_spare(const struct runner_setup *s, uint32_t slot, uint32_t generation, int request_fd, const struct runner_probe *probe,
+                         const struct runner_stdio *io)
 {
-    return start(s, slot, generation, NULL, request_fd, io);
+    struct child c = child_of(s, slot, generation, io);
+    c.request_fd = request_fd;
+    c.probe = probe;
+    return s->config.solo ? start_bare(&c, NULL) : start(&c, NULL);
 }
 
 bool runner_spare_fits(const struct msg_exec *m, size_t n)

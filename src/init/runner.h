@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "init/probe.h"
 #include "wire/message.h"
 
 /* What init knows at start and every runner inherits. */
@@ -47,8 +48,18 @@ pid_t runner_start(const struct runner_setup *s, uint32_t slot, uint32_t generat
 pid_t runner_start_bare(const struct runner_setup *s, uint32_t slot, uint32_t generation, const struct msg_exec *m,
                         const struct runner_stdio *io);
 
-/* Forks a spare runner. The request comes later, as bytes on request_fd, with the flags of its frame. */
-pid_t runner_start_spare(const struct runner_setup *s, uint32_t slot, uint32_t generation, int request_fd, const struct runner_stdio *io);
+void runner_close_stdio(struct runner_stdio *io);
+
+/* What a spare tries before it waits, and where it writes its struct probe_report. */
+struct runner_probe {
+    const struct msg_probe *ask;
+    int report_fd;
+};
+
+/* Forks a spare: with a runner, or alone for a box that runs no other. The request comes later, as bytes on request_fd, with the
+ * flags of its frame. probe may be NULL. */
+pid_t runner_start_spare(const struct runner_setup *s, uint32_t slot, uint32_t generation, int request_fd, const struct runner_probe *probe,
+                         const struct runner_stdio *io);
 
 /* May a spare (default user, no terminal) take this request of n bytes? */
 bool runner_spare_fits(const struct msg_exec *m, size_t n);

@@ -67,6 +67,7 @@ void client_drop(struct client *c)
             break;
         }
     k->client_count--;
+    proof_client_left(c);
     loop_remove(&k->loop, &c->source);
     close(c->source.fd);
     struct kjob *j = c->job;
@@ -278,6 +279,9 @@ static bool take_frame(struct client *c, const struct frame *f)
     case ASK_JOB_LOGS:
     case ASK_JOB_KILL:
         ask_about_job(c, f->type, f);
+        return true;
+    case ASK_PROVE:
+        proof_ask(c, f->len == 1 && f->data[0] == 1);
         return true;
     case ASK_STOP:
         client_send(c, TELL_DONE, NULL, 0);

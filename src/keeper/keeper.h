@@ -10,6 +10,9 @@
 #include "base/loop.h"
 #include "box/audit.h"
 #include "box/place.h"
+#include "box/proved.h"
+#include "box/receipt.h"
+#include "box/sealer.h"
 #include "confine/cgroup.h"
 #include "policy/policy.h"
 #include "tier/wall.h"
@@ -70,6 +73,23 @@ struct kjob {
     char command[512];
 };
 
+/* The proof that is under way, and what the last full one was. */
+struct proof {
+    bool asked;              /* init has the question */
+    bool at_start, reported; /* the one that decides whether the box is handed over; its report is here */
+    bool full, plants;
+    struct client *client; /* who asked for it later */
+    struct proved proved;
+    char kernel[65];
+    uint32_t host_space[SPACE_COUNT], init_user_space;
+    char planted[PATH_BYTES_MAX], abstract[64];
+    int tcp_fd, unix_fd;
+    struct sealer sealer;
+    uint32_t port;
+    size_t report_len;
+    uint8_t report[sizeof(struct probe_report)];
+};
+
 struct keeper {
     struct loop loop;
     /* identity */
@@ -87,7 +107,7 @@ struct keeper {
     struct scope scope; /* where systemd hands out cgroups */
     struct cgroup cgroup;
     char cgroup_base[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4]; /* the folders the box's groups are removed from */
-    bool limits_by_watchdog;
+    bool limits_by_watchdog, watchdog_on, watchdog_looks;
     const char *memory_by; /* what holds the memory limit */
     uint64_t cpus;         /* of the host */
     struct loop_source init_watch, wire, listener;
@@ -97,6 +117,8 @@ struct keeper {
     struct loop_timer stop_timer, cpu_timer;
     /* work */
     struct audit audit;
+    char audit_path[PATH_BYTES_MAX];
+    struct proof proof;
     struct client *clients;
     size_t client_count;
     struct kjob *jobs, *last_job;
@@ -118,6 +140,20 @@ void keeper_box_died(struct keeper *k, const char *why);
 void keeper_stop(struct keeper *k);
 /* While winding up: ends the loop once every client has its last words. */
 void keeper_check_done(struct keeper *k);
+
+/* --- proof.c: the receipt --- */
+void proof_init(struct proof *p);
+/* Decides which probe this box gets and makes ready what it needs on the host. Before the keeper locks itself up. */
+int proof_plan(struct keeper *k, struct pale_err *e) MUST_CHECK;
+/* Sends the question to init. */
+void proof_start(struct keeper *k);
+/* Waits for the report of a start; fails if the box does not hold what it promises. */
+int proof_await(struct keeper *k, struct pale_err *e) MUST_CHECK;
+/* A report from init; false if nobody asked. */
+bool proof_take(struct keeper *k, const void *report, size_t n);
+void proof_ask(struct client *c, bool full);
+void proof_client_left(struct client *c);
+void proof_done(struct keeper *k);
 
 /* --- client.c: the side of clients --- */
 int client_listen(struct keeper *k, struct pale_err *e) MUST_CHECK;
@@ -149,6 +185,8 @@ void work_pay_credit(struct kjob *j);
 void work_box_died(struct keeper *k, const char *why);
 struct kjob *work_find(struct keeper *k, uint64_t id);
 void work_tell(const struct kjob *j, struct msg_job *ret);
+/* Does the counter of output keep as much as the policy says, and no byte more? */
+bool work_holds_output(const struct keeper *k);
 
 /* --- cputime.c: CPU time by the box's cgroup --- */
 /* Holds a job that has just got its channel to the policy's CPU time, where the group counts it. */

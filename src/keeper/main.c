@@ -113,6 +113,7 @@ void keeper_box_died(struct keeper *k, const char *why)
     if (k->died || k->stopping)
         return;
     k->died = true;
+    snprintf(k->death, sizeof(k->death), "%s", why);
     audit_simple(k, "box.died", why);
     client_turn_away(k);
     end_wall(k);
@@ -156,6 +157,7 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     k->wire.fd = k->init_watch.fd = k->listener.fd = -1;
     k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1};
     k->etc_lock = k->claims = -1;
+    proof_init(&k->proof);
     scope_init(&k->scope);
     cgroup_init(&k->cgroup);
     snprintf(k->name, sizeof(k->name), "%s", argv[2]);
@@ -260,6 +262,7 @@ static int stage_audit(struct keeper *k, struct pale_err *e)
     } else {
         snprintf(path, sizeof(path), "%s/audit", k->state_dir);
     }
+    snprintf(k->audit_path, sizeof(k->audit_path), "%s", path);
     int r = audit_open(&k->audit, path, k->once, k->name, k->id, e);
     if (r < 0)
         return r;
@@ -371,6 +374,12 @@ static int stage_wall(struct keeper *k, struct pale_err *e)
     return r;
 }
 
+/* Needs: the host in full view, while the builder is at work. What the prober will be asked. */
+static int stage_proof(struct keeper *k, struct pale_err *e)
+{
+    return proof_plan(k, e);
+}
+
 static int stage_serve(struct keeper *k, struct pale_err *e)
 {
     sigset_t mask;
@@ -398,13 +407,15 @@ static int stage_serve(struct keeper *k, struct pale_err *e)
 static int stage_lock_up(struct keeper *k, struct pale_err *e)
 {
     char state_dir[PATH_BYTES_MAX];
-    const char *paths[2 + CGROUP_CONTROLLERS];
+    const char *paths[3 + CGROUP_CONTROLLERS];
     size_t n = 0;
     int r = k->once ? place_state_dir(state_dir, sizeof(state_dir), e) : 0;
     if (r < 0)
         return r;
     paths[n++] = k->once ? state_dir : k->state_dir;
     paths[n++] = k->runtime_dir;
+    if (k->proof.full)
+        paths[n++] = k->proof.proved.dir;
     for (int c = 0; c < CGROUP_CONTROLLERS; c++)
         if (k->cgroup.used[c])
             paths[n++] = k->cgroup_base[c];
@@ -417,22 +428,30 @@ static int stage_lock_up(struct keeper *k, struct pale_err *e)
     return 0;
 }
 
-/* A one-shot box's request goes on the wire while the wall is still being built; a lasting box says when it is ready. */
+/* Needs: nothing foreign has run in the box. It is handed over only with a good receipt. */
+static int stage_receipt(struct keeper *k, struct pale_err *e)
+{
+    int r = wall_await(&k->wall, e);
+    return r == 0 ? proof_await(k, e) : r;
+}
+
+/* The only client of a one-shot box has sent its request already; a lasting box says that it is ready. */
 static int stage_first_client(struct keeper *k, struct pale_err *e)
 {
-    struct client *c = k->once ? client_add(k, FIRST_CLIENT) : NULL;
-    if (c)
+    if (!k->once)
+        tell(FIRST_CLIENT, TELL_DONE, NULL, 0);
+    struct client *c = client_add(k, FIRST_CLIENT);
+    if (!c)
+        return err_nomem(e);
+    if (k->once)
         client_take(c);
-    int r = wall_await(&k->wall, e);
-    if (r < 0 || k->once)
-        return r;
-    tell(FIRST_CLIENT, TELL_DONE, NULL, 0);
-    return client_add(k, FIRST_CLIENT) ? 0 : err_nomem(e);
+    return 0;
 }
 
 static void clean_up(struct keeper *k)
 {
     wall_destroy(&k->wall);
+    proof_done(k);
     cgroup_destroy(&k->cgroup);
     scope_done(&k->scope);
     if (k->audit.fd >= 0)
@@ -444,9 +463,9 @@ static void clean_up(struct keeper *k)
 
 int main(int argc, char **argv)
 {
-    static int (*const stages[])(struct keeper * k, struct pale_err * e) = {stage_lock,    stage_scope,       stage_policy, stage_audit,
-                                                                            stage_claim,   stage_limits,      stage_wall,   stage_serve,
-                                                                            stage_lock_up, stage_first_client};
+    static int (*const stages[])(struct keeper * k, struct pale_err * e) = {stage_lock,  stage_scope,   stage_policy,  stage_audit,
+                                                                            stage_claim, stage_limits,  stage_wall,    stage_proof,
+                                                                            stage_serve, stage_lock_up, stage_receipt, stage_first_client};
     struct pale_err e = {0};
     state.audit.fd = -1;
     int r = stage_settle(argc, argv, &state, &e);

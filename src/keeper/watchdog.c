@@ -17,18 +17,29 @@ static void look(struct loop_timer *t)
     uint64_t most = k->policy.limits[LIMIT_MEMORY].value;
     if (k->died || k->stopping)
         return;
-    if (k->running > 0 && census_memory(&census, k->wall.pid) > most)
+    if (census_memory(&census, k->wall.pid) > most)
         for (struct kjob *j = k->jobs; j; j = j->next)
             if (j->state == JOB_RUNNING) {
                 j->out_of_memory = true;
                 work_kill(j);
             }
-    loop_arm(&k->loop, t, clock_ms() + LOOK_EVERY_MS);
+    if (k->running > 0)
+        loop_arm(&k->loop, t, clock_ms() + LOOK_EVERY_MS);
+    else
+        k->watchdog_looks = false; /* an idle box wakes nobody */
 }
 
 void watchdog_start(struct keeper *k)
 {
     keeper = k;
     timer.fire = look;
+    k->watchdog_on = true;
+}
+
+void watchdog_wake(struct keeper *k)
+{
+    if (!k->watchdog_on || k->watchdog_looks)
+        return;
+    k->watchdog_looks = true;
     loop_arm(&k->loop, &timer, clock_ms() + LOOK_EVERY_MS);
 }

@@ -6,3 +6,6 @@
 #include "keeper/keeper.h"
 
 void watchdog_start(struct keeper *k);
+
+/* A command starts: the box is looked at again while anything runs. */
+void watchdog_wake(struct keeper *k);

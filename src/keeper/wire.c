@@ -73,6 +73,8 @@ static bool take_frame(struct keeper *k, const struct frame *f)
     if (f->type == FROM_HELLO)
         return take_hello(k, f);
     struct kjob *j = f->chan < JOBS_MAX ? k->by_chan[f->chan] : NULL;
+    if (k->hello && f->type == FROM_PROBE)
+        return f->chan == 0 && proof_take(k, f->data, f->len);
     if (!k->hello || !j)
         return false;
     switch (f->type) {
@@ -190,5 +192,7 @@ int wire_open(struct keeper *k, struct pale_err *e)
     record_start(&w, mem, sizeof(mem));
     msg_config_write(&c, &w);
     wire_send(k, TO_CONFIG, 0, mem, w.len);
+    if (k->proof.at_start)
+        proof_start(k);
     return 0;
 }

@@ -22,6 +22,7 @@
 #include "confine/weaken.h"
 #include "init/runner.h"
 #include "keeper/keeper.h"
+#include "keeper/watchdog.h"
 #include "wire/frame.h"
 
 extern char **environ;
@@ -124,6 +125,7 @@ static void start(struct kjob *j, uint16_t chan, const void *request, size_t n)
     k->by_chan[chan] = j;
     k->running++;
     cputime_started(j);
+    watchdog_wake(k);
     if (j->timeout_ms) {
         j->timer.fire = out_of_time;
         loop_arm(&k->loop, &j->timer, clock_ms() + (int64_t)(j->timeout_ms < TIMEOUT_MAX_MS ? j->timeout_ms : TIMEOUT_MAX_MS));
@@ -240,14 +242,25 @@ void work_pay_credit(struct kjob *j)
     wire_send_u64(j->k, TO_CREDIT, j->chan, v);
 }
 
+/* How many of n bytes are kept after so many. */
+static size_t output_kept(const struct keeper *k, uint64_t before, size_t n)
+{
+    uint64_t most = is_weak(k->weaken, WEAKEN_OUTPUT) ? 0 : k->policy.limits[LIMIT_OUTPUT].value;
+    if (most == 0 || before + n <= most)
+        return n;
+    return before >= most ? 0 : (size_t)(most - before);
+}
+
+bool work_holds_output(const struct keeper *k)
+{
+    uint64_t most = k->policy.limits[LIMIT_OUTPUT].value;
+    return output_kept(k, 0, most) == most && output_kept(k, 0, most + 1) == most && output_kept(k, most, 1) == 0;
+}
+
 void work_output(struct kjob *j, bool is_err, const uint8_t *p, size_t n)
 {
-    struct keeper *k = j->k;
-    uint64_t most = is_weak(k->weaken, WEAKEN_OUTPUT) ? 0 : k->policy.limits[LIMIT_OUTPUT].value;
-    size_t keep = n;
+    size_t keep = output_kept(j->k, j->out_bytes, n);
     j->window_used += n;
-    if (most && j->out_bytes + n > most)
-        keep = j->out_bytes >= most ? 0 : (size_t)(most - j->out_bytes);
     j->out_bytes += keep;
     j->dropped_bytes += n - keep;
     if (keep > 0 && j->detached)

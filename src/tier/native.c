@@ -215,11 +215,11 @@ static int become_init(struct builder *b, int userns_fd, struct pale_err *e)
     k_close_range(5, 31, 0);
     b->report_fd = high[4];
     /* Here, because a user who is not the box's root has no capability left after exec to drop anything with. */
-    int r = is_weak(b->plan->weaken, WEAKEN_CAPS) ? 0 : caps_drop_bounding(e);
+    int r = keeps_caps(b->plan->weaken) ? 0 : caps_drop_bounding(e);
     if (r < 0)
         return r;
 #ifdef PALE_WEAKEN
-    if (is_weak(b->plan->weaken, WEAKEN_CAPS))
+    if (keeps_caps(b->plan->weaken))
         caps_keep();
 #endif
     char *argv[] = {(char *)"pale-init", NULL};

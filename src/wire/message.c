@@ -168,6 +168,9 @@ SIMPLE_MESSAGE(config, FIELD(F_U64, msg_config, version), FIELD(F_U32, msg_confi
                FIELD(F_U64, msg_config, processes), FIELD(F_BOOL, msg_config, spare), FIELD(F_BOOL, msg_config, solo),
                FIELD(F_U64, msg_config, weaken))
 
+SIMPLE_MESSAGE(probe, FIELD(F_BOOL, msg_probe, full), FIELD(F_U32, msg_probe, port), FIELD(F_TEXT, msg_probe, planted),
+               FIELD(F_TEXT, msg_probe, abstract))
+
 SIMPLE_MESSAGE(exit, FIELD(F_U64, msg_exit, flags), FIELD(F_U64, msg_exit, value), FIELD(F_U64, msg_exit, stage),
                FIELD(F_U64, msg_exit, cpu_us), FIELD(F_U64, msg_exit, peak_kib))
 

@@ -27,6 +27,7 @@ enum wire_type {
     TO_KILL,   /* end the command and every descendant */
     TO_RESIZE, /* u64: rows << 16 | columns */
     TO_CLOSE,  /* nobody reads any more: throw output away */
+    TO_PROBE,  /* struct msg_probe: make a spare that tries the wall first */
     /* init to keeper */
     FROM_HELLO = 64, /* u64: version */
     FROM_STARTED,    /* u64: pid in the box */
@@ -35,6 +36,7 @@ enum wire_type {
     FROM_STDIN_CREDIT, /* u64 */
     FROM_EXIT,         /* struct msg_exit: the command itself has ended */
     FROM_GONE,         /* its last descendant has ended: the slot is free */
+    FROM_PROBE,        /* struct probe_report of init/probe.h; empty: there is no prober to be had */
     /* client to keeper */
     ASK_EXEC = 128,
     ASK_STDIN,
@@ -48,6 +50,7 @@ enum wire_type {
     ASK_JOB_KILL,
     ASK_STOP,
     ASK_POLICY, /* canonical text: the first words to the keeper of a one-shot box */
+    ASK_PROVE,  /* one byte: 1 for the full probe */
     /* keeper to client */
     TELL_STARTED = 192, /* u64: job number */
     TELL_STDOUT,
@@ -57,6 +60,7 @@ enum wire_type {
     TELL_INFO,   /* struct msg_info */
     TELL_JOB,    /* struct msg_job, one per job */
     TELL_DONE,
+    TELL_RECEIPT, /* lines for people (name, expected, observed, ok), an empty one, the receipt as JSON */
 };
 
 enum exec_flag {
@@ -100,6 +104,15 @@ struct msg_config {
 };
 void msg_config_write(const struct msg_config *m, struct record_writer *w);
 bool msg_config_parse(const void *p, size_t n, struct msg_config *ret);
+
+struct msg_probe {
+    bool full;
+    uint32_t port;        /* of the host's loopback, where somebody listens */
+    const char *planted;  /* a file of the host that must not be there */
+    const char *abstract; /* a socket of the host */
+};
+void msg_probe_write(const struct msg_probe *m, struct record_writer *w);
+bool msg_probe_parse(const void *p, size_t n, struct msg_probe *ret);
 
 enum exit_flag {
     EXIT_NOT_STARTED = 1, /* value is an errno; the stage says what failed */

@@ -251,7 +251,7 @@ def test_json_of_the_rest(pale, box, args, fields):
 def test_json_of_audit_is_one_record_per_line(pale, box):
     pale.exec(box, "true")
     rows = [json.loads(line) for line in pale.ok("audit", "--json", box).out.splitlines()]
-    assert [r["event"] for r in rows][:3] == ["box.start", "exec", "exec.end"]
+    assert [r["event"] for r in rows][:4] == ["box.start", "box.receipt", "exec", "exec.end"]
 
 
 @pytest.mark.parametrize("args", [["exec", "--json", "none", "--", "true"], ["inspect", "--json", "none"], ["ps", "--json", "none"],

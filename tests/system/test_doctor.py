@@ -18,7 +18,7 @@ STATES = {"ok", "degraded", "missing"}
 FILES = ["/etc/subuid", "/etc/subgid"]
 LEDGER = pathlib.Path("/var/lib/pale/doctor-fix.json")
 USER = "pale-doctor-t"
-PROGRAMS = ["pale", "pale-keeper", "pale-init", "pale-policy"]
+PROGRAMS = ["pale", "pale-keeper", "pale-init", "pale-policy", "pale-seal"]
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0 or not os.access("/etc/passwd", os.W_OK), reason="only root may change the host")
 

@@ -246,7 +246,7 @@ def test_commands_cannot_kill_what_runs_them(pale, box):
 # --- the full disk ---
 
 @pytest.mark.skipif(not REAL_ROOT, reason="needs root to mount a small file system")
-@pytest.mark.parametrize("size", ["64k", "1m"])
+@pytest.mark.parametrize("size", ["128k", "1m"])
 def test_disk_full(pale, root, size):
     small = root / "small"
     small.mkdir()

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the showing of a stored receipt. */
+#include "cli/shown_receipt.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+
+#define RECEIPT_MAX 65536
+
+void shown_receipt_read(const struct place *p, struct buf *ret)
+{
+    char path[PATH_BYTES_MAX + 16];
+    buf_init(ret, RECEIPT_MAX);
+    snprintf(path, sizeof(path), "%s/receipt", p->state);
+    own_fd fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fd_read_all(fd, ret, NULL) < 0)
+        buf_clear(ret);
+}
+
+/* The text after "key": up to the next comma, without quotes; our own writer made it. */
+static void field(const char *text, const char *key, char *ret, size_t cap)
+{
+    char pattern[32];
+    snprintf(pattern, sizeof(pattern), "\"%s\":", key);
+    const char *at = strstr(text, pattern);
+    ret[0] = 0;
+    if (!at)
+        return;
+    at += strlen(pattern);
+    at += *at == '"';
+    snprintf(ret, cap, "%.*s", (int)strcspn(at, "\",}"), at);
+}
+
+void shown_receipt_line(struct buf *receipt)
+{
+    char probe[16], took[16], good[8], proved[80];
+    size_t attempts = 0;
+    if (receipt->len == 0)
+        return;
+    const char *text = buf_text(receipt);
+    field(text, "probe", probe, sizeof(probe));
+    field(text, "took_us", took, sizeof(took));
+    field(text, "good", good, sizeof(good));
+    field(text, "proved_by", proved, sizeof(proved));
+    for (const char *at = text; (at = strstr(at, "\"expected\":")); at++)
+        attempts++;
+    printf("receipt   %s: %zu attempts of a %s probe in %s us%s%.12s\n", strcmp(good, "true") == 0 ? "good" : "BAD", attempts, probe, took,
+           proved[0] ? ", proved in full by " : "", proved);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns spares: when one is made, taken, sent away; and the prober, which is a spare that tries the wall first. */
+#include "init/spare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/own.h"
+#include "init/reaper.h"
+
+/* A new spare is made a moment after a command's end, when keeper and client have had the processor for the result, or when the
+ * command that took the last one goes on for long. */
+#define SPARE_AFTER_END_US 150
+#define SPARE_AFTER_USE_US 5000
+/* A command that comes so soon after the end of another would find the next spare half made: for a while a box then keeps two. Not
+ * where processes are few, for spares count. */
+#define BUSY_GAP_US 2000
+#define BUSY_US 1000000
+#define TWO_SPARES_FROM 64
+
+void spare_forget(struct jobs *js, int slot)
+{
+    int kept = 0;
+    for (int i = 0; i < js->spares; i++)
+        if (js->spare[i] != slot)
+            js->spare[kept++] = js->spare[i];
+    js->spares = kept;
+}
+
+void spare_after_end(struct jobs *js)
+{
+    js->last_end_us = clock_us();
+    js->spare_due_us = js->last_end_us + SPARE_AFTER_END_US;
+}
+
+/* A spare whose request pipe is closed ends by itself. */
+static void send_away(struct jobs *js, int slot)
+{
+    spare_forget(js, slot);
+    own_close(&js->job[slot].request_fd);
+}
+
+bool spare_use(struct jobs *js, uint16_t chan, const struct msg_exec *m, const struct frame *f)
+{
+    int64_t now = clock_us();
+    if (now - js->last_end_us < BUSY_GAP_US)
+        js->busy_until_us = now + BUSY_US;
+    if (js->spares == 0 || !runner_spare_fits(m, f->len))
+        return false;
+    int slot = js->spare[0];
+    struct job *j = &js->job[slot];
+    uint32_t n = f->len;
+    const struct iovec part[2] = {{.iov_base = &n, .iov_len = sizeof(n)}, {.iov_base = (void *)f->data, .iov_len = n}};
+    bool whole = writev(j->request_fd, part, 2) == (ssize_t)(sizeof(n) + n);
+    spare_forget(js, slot);
+    reaper_wake(j);
+    js->spare_due_us = now + SPARE_AFTER_USE_US;
+    if (!whole) {
+        /* The spare is no more, or its pipe is too short (a user with many pipes gets small ones). Without the rest it ends. */
+        own_close(&j->request_fd);
+        return false;
+    }
+    job_adopt(js, slot, chan, m);
+    return true;
+}
+
+/* probe: what it tries first and where it reports; NULL for none. */
+static bool make_spare(struct jobs *js, const struct runner_probe *probe)
+{
+    int slot = job_take_slot(js);
+    int request[2];
+    struct runner_stdio io = {-1, -1, -1, -1};
+    js->spare_due_us = SPARE_NOT_DUE;
+    if (slot < 0)
+        return false;
+    struct job *j = &js->job[slot];
+    if (pipe2(request, O_CLOEXEC) < 0)
+        return false;
+    j->request_fd = request[1];
+    fcntl(request[1], F_SETFL, O_NONBLOCK);
+    pid_t pid = -1;
+    if (job_make_pipes(j, &io))
+        pid = runner_start_spare(&js->setup, (uint32_t)slot, j->generation, request[0], probe, &io);
+    close(request[0]);
+    runner_close_stdio(&io);
+    if (pid <= 0) {
+        job_close(j);
+        return false;
+    }
+    *(js->setup.config.solo ? &j->command : &j->runner) = pid;
+    j->phase = PHASE_SPARE;
+    js->spare[js->spares++] = (uint16_t)slot;
+    return true;
+}
+
+int64_t spare_tend(struct jobs *js, int64_t now)
+{
+    uint64_t processes = js->setup.config.processes;
+    bool busy = now < js->busy_until_us && (processes == 0 || processes >= TWO_SPARES_FROM);
+    int want = !js->keep_spare ? 0 : busy ? 2 : 1;
+    if (js->setup.config.solo)
+        return -1; /* the prober is its only spare */
+    while (js->spares > want)
+        send_away(js, js->spare[js->spares - 1]);
+    if (js->spares < want && js->spare_due_us != SPARE_NOT_DUE && now >= js->spare_due_us) {
+        /* One that could not be made is tried for after the next command's end, not again and again. */
+        if (make_spare(js, NULL) && js->spares < want)
+            js->spare_due_us = now + SPARE_AFTER_USE_US;
+    }
+    if (js->spares < want && js->spare_due_us != SPARE_NOT_DUE)
+        return js->spare_due_us > now ? js->spare_due_us - now : 0;
+    return js->spares > 1 ? js->busy_until_us - now : -1;
+}
+
+bool spare_probe(struct jobs *js, const struct frame *f)
+{
+    struct msg_probe m;
+    int report[2];
+    if (js->probe_read_fd >= 0 || (js->setup.config.solo && js->highest > 0) || !msg_probe_parse(f->data, f->len, &m))
+        return false;
+    if (pipe2(report, O_CLOEXEC) < 0) {
+        link_send(js->link, FROM_PROBE, 0, NULL, 0);
+        return true;
+    }
+    const struct runner_probe probe = {.ask = &m, .report_fd = report[1]};
+    /* One that waits already has been there for longer; the prober takes its place. */
+    if (js->spares == SPARES_MAX)
+        send_away(js, js->spare[js->spares - 1]);
+    bool made = make_spare(js, &probe);
+    close(report[1]);
+    js->probe_read_fd = report[0];
+    if (!made)
+        spare_probed(js);
+    return true;
+}
+
+void spare_probed(struct jobs *js)
+{
+    struct probe_report r;
+    ssize_t n = fd_read_full(js->probe_read_fd, &r, sizeof(r));
+    own_close(&js->probe_read_fd);
+    link_send(js->link, FROM_PROBE, 0, &r, n == (ssize_t)sizeof(r) ? sizeof(r) : 0);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Spares: commands' processes that are made ahead of time, confined already, and wait for a request. The prober is one of them. */
+#pragma once
+
+#include "init/job.h"
+
+/* Hands the request to the oldest spare, if there is one and it fits. The spare parses all of it. */
+bool spare_use(struct jobs *js, uint16_t chan, const struct msg_exec *m, const struct frame *f);
+
+/* Makes a spare that is due, sends one away that is too many. Returns when to come again in us, -1 for never. */
+int64_t spare_tend(struct jobs *js, int64_t now);
+
+void spare_forget(struct jobs *js, int slot);
+
+/* A command has ended: the next spare is due soon. */
+void spare_after_end(struct jobs *js);
+
+/* TO_PROBE: makes a spare that probes before it waits. False if the message makes no sense. */
+bool spare_probe(struct jobs *js, const struct frame *f);
+
+/* The prober's report has come, or will never: it goes to the keeper. */
+void spare_probed(struct jobs *js);
