@@ -385,6 +385,18 @@ static long try_fastopen(void)
     return fd < 0 ? 0 : sendto(fd, "x", 1, MSG_FASTOPEN | MSG_NOSIGNAL, (struct sockaddr *)&a, sizeof(a));
 }
 
+static long try_out_of_band(void)
+{
+    int pair[2];
+    return socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0 ? 0 : send(pair[0], "x", 1, MSG_OOB | MSG_NOSIGNAL);
+}
+
+static long try_notification_pipe(void)
+{
+    int pipe[2];
+    return syscall(__NR_pipe2, pipe, O_EXCL); /* O_NOTIFICATION_PIPE */
+}
+
 static void *thread_body(void *arg)
 {
     return arg;
@@ -490,6 +502,8 @@ static struct attempt attempts[] = {
     {"setsockopt TCP_ULP", try_ulp, ENOPROTOOPT, MAYBE},
     {"setsockopt SO_ATTACH_FILTER", try_attach_filter, ENOPROTOOPT, ALWAYS},
     {"sendto MSG_FASTOPEN", try_fastopen, EOPNOTSUPP, MAYBE},
+    {"send MSG_OOB on a local socket", try_out_of_band, EOPNOTSUPP, MAYBE},
+    {"pipe2 O_NOTIFICATION_PIPE", try_notification_pipe, ENOPKG, MAYBE},
 #ifdef __x86_64__
     {"int 0x80 getpid", try_i386, SIGNAL + SIGSYS, MAYBE},
     {"x32 getpid", try_x32, SIGNAL + SIGSYS, ALWAYS},

@@ -260,6 +260,7 @@ static const struct sample samples[] = {
     {"openat", {VARY(1, modes), VARY(2, open_flags), VARY(3, modes)}},
     {"prlimit64", {VARY(0, bits32), VARY(1, options)}},
     {"clone", {VARY(0, bits32), VARY(1, bits32)}},
+    {"pipe2", {VARY(0, bits32), VARY(1, bits32)}},
     {"sendto", {VARY(2, bits32), VARY(3, bits32)}},
     {"sendmsg", {VARY(2, bits32), VARY(3, bits32)}},
     {"sendmmsg", {VARY(2, bits32), VARY(3, bits32)}},

@@ -116,13 +116,19 @@ static uint32_t want_setsockopt(unsigned profiles, const __u64 *arg)
 static uint32_t want_flags_at_3(unsigned profiles, const __u64 *arg)
 {
     (void)profiles;
-    return arg[3] & (1u << 29) ? FAILS(EOPNOTSUPP) : ALLOWED;
+    return arg[3] & (1u << 29 | 1u) ? FAILS(EOPNOTSUPP) : ALLOWED;
 }
 
 static uint32_t want_flags_at_2(unsigned profiles, const __u64 *arg)
 {
     (void)profiles;
-    return arg[2] & (1u << 29) ? FAILS(EOPNOTSUPP) : ALLOWED;
+    return arg[2] & (1u << 29 | 1u) ? FAILS(EOPNOTSUPP) : ALLOWED;
+}
+
+static uint32_t want_plain_pipe(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    return arg[1] & 0200 ? FAILS(ENOPKG) : ALLOWED;
 }
 
 static uint32_t want_ioctl(unsigned profiles, const __u64 *arg)
@@ -174,7 +180,7 @@ static const struct rule payload_rules[] = {
     {"setsockopt", want_setsockopt}, {"sendto", want_flags_at_3},       {"sendmsg", want_flags_at_2}, {"sendmmsg", want_flags_at_3},
     {"ioctl", want_ioctl},           {"chmod", want_mode_at_1},         {"fchmod", want_mode_at_1},   {"creat", want_mode_at_1},
     {"fchmodat", want_mode_at_2},    {"fchmodat2", want_mode_at_2},     {"open", want_open},          {"openat", want_openat},
-    {"prlimit64", want_own_limits},
+    {"prlimit64", want_own_limits},  {"pipe2", want_plain_pipe},
 };
 static const struct rule keeper_rules[] = {{"socket", want_local_socket}, {"mmap", want_data_map}, {"mprotect", want_data_map}};
 static const struct rule reader_rules[] = {

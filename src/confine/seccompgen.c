@@ -66,6 +66,7 @@
 #define SETID_BITS (S_ISUID | S_ISGID)
 #define TMPFILE_BIT (O_TMPFILE & ~O_DIRECTORY)
 #define CREATE_BITS (O_CREAT | TMPFILE_BIT)
+#define O_NOTIFICATION_PIPE O_EXCL /* as linux/watch_queue.h, which not every libc goes with */
 
 enum { FOR_STRICT = 1, FOR_DEBUG = 2, FOR_IMAGE_BUILD = 4, FOR_EVERY = 7 };
 
