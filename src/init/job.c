@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,6 +23,7 @@
 #include "init/spare.h"
 #include "policy/policy.h"
 
+#define AWAIT_BEGIN_US 200
 #define TELL_PID_US 20000
 
 static void job_reset(struct job *j)
@@ -32,8 +33,9 @@ static void job_reset(struct job *j)
     j->poll_out = j->poll_err = -1;
 }
 
-void jobs_init(struct jobs *js, struct link *link, int userns_fd, int proc_fd, const int report_pipe[2])
+void jobs_init(struct jobs *js, struct link *link, int userns_fd, int proc_fd, const int report_pipe[2], uint32_t *begun)
 {
+    js->setup.begun = begun;
     js->link = link;
     js->setup.userns_fd = userns_fd;
     js->setup.report_fd = report_pipe[1];
@@ -42,6 +44,8 @@ void jobs_init(struct jobs *js, struct link *link, int userns_fd, int proc_fd, c
     js->probe_read_fd = -1;
     for (int i = 0; i < JOBS_MAX; i++)
         js->slot_of[i] = JOB_NONE;
+    for (int i = 0; i < SPARES_MAX; i++)
+        js->given[i].slot = -1;
 }
 
 int job_take_slot(struct jobs *js)
@@ -54,6 +58,11 @@ int job_take_slot(struct jobs *js)
             return i;
         }
     return -1;
+}
+
+bool job_has_begun(const struct jobs *js, const struct job *j)
+{
+    return js->setup.begun[j - js->job] == j->generation;
 }
 
 void job_close(struct job *j)
@@ -164,7 +173,7 @@ void job_adopt(struct jobs *js, int slot, uint16_t chan, const struct msg_exec *
     j->tell_pid_us = clock_us() + TELL_PID_US;
 }
 
-static void start_job(struct jobs *js, uint16_t chan, const struct msg_exec *m)
+void job_start(struct jobs *js, uint16_t chan, const struct msg_exec *m)
 {
     int slot = job_take_slot(js);
     if (slot < 0) {
@@ -214,7 +223,7 @@ static bool exec_message(struct jobs *js, const struct frame *f)
         return true; /* the spare parses the rest */
     if (!msg_exec_parse(f->data, f->len, &m))
         return false;
-    start_job(js, f->chan, &m);
+    job_start(js, f->chan, &m);
     return true;
 }
 
@@ -329,9 +338,10 @@ static void pump_stream(struct jobs *js, struct job *j, int *fd, bool is_err)
     }
 }
 
+/* Only what has begun is fed: should the process be killed before, its request goes to another, and its input with it. */
 static void feed_input(struct jobs *js, struct job *j)
 {
-    if (j->in_fd < 0)
+    if (j->in_fd < 0 || !job_has_begun(js, j))
         return;
     if (j->in_len > 0) {
         ssize_t n = write(j->in_fd, js->input[j - js->job] + j->in_start, j->in_len);
@@ -399,7 +409,7 @@ int jobs_poll(struct jobs *js, struct pollfd *fds)
             j->poll_out = want(fds, &n, j->out_fd, POLLIN);
             j->poll_err = want(fds, &n, j->err_fd, POLLIN);
         }
-        if (j->in_len > 0 || j->in_end)
+        if ((j->in_len > 0 || j->in_end) && job_has_begun(js, j))
             want(fds, &n, j->in_fd, POLLOUT);
     }
     return n;
@@ -456,6 +466,8 @@ void job_report(struct jobs *js, const struct report *r)
     case REPORT_EXIT:
         if (j->phase == PHASE_SPARE)
             break; /* killed or sent away before it had a request: its slot is freed when its runner has ended */
+        if (WIFSIGNALED(r->value) && spare_rescue(js, j))
+            break;
         if (!(j->exit.flags & EXIT_NOT_STARTED))
             j->exit.value = (uint64_t)(uint32_t)r->value;
         if (r->cpu_us > j->exit.cpu_us)
@@ -483,6 +495,17 @@ void jobs_reports(struct jobs *js)
     } while (n == sizeof(r));
 }
 
+/* A command with input that has not begun is looked at again soon. */
+static int64_t await_begin(const struct jobs *js, int64_t wait)
+{
+    for (int i = 0; i < js->highest; i++) {
+        const struct job *j = &js->job[i];
+        if (j->phase == PHASE_RUNNING && !j->exited && (j->in_len > 0 || j->in_end) && j->in_fd >= 0 && !job_has_begun(js, j))
+            return wait < 0 || wait > AWAIT_BEGIN_US ? AWAIT_BEGIN_US : wait;
+    }
+    return wait;
+}
+
 /* Tells the pids of commands that have been running for a while. */
 static int64_t tell_pids(struct jobs *js, int64_t wait, int64_t now)
 {
@@ -503,7 +526,7 @@ static int64_t tell_pids(struct jobs *js, int64_t wait, int64_t now)
 int64_t jobs_tick(struct jobs *js)
 {
     int64_t now = clock_us();
-    int64_t wait = tell_pids(js, reaper_tick(js), now);
+    int64_t wait = await_begin(js, tell_pids(js, reaper_tick(js), now));
     int64_t left = spare_tend(js, now);
     return left >= 0 && (wait < 0 || left < wait) ? left : wait;
 }

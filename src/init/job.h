@@ -50,6 +50,12 @@ struct jobs {
     int spares;
     bool keep_spare, sweeping;
     bool served; /* there has been a request */
+    /* Requests that spares were given and may not have begun, by the slots that have them. */
+    struct {
+        int slot; /* -1: none */
+        uint32_t generation, len;
+        uint8_t bytes[RUNNER_SPARE_MAX];
+    } given[SPARES_MAX];
     int sweep_rounds;
     int running; /* commands not yet ended */
     int highest; /* slots in use lie below */
@@ -67,13 +73,20 @@ int job_take_slot(struct jobs *js);
 bool job_make_pipes(struct job *j, struct runner_stdio *ret);
 void job_close(struct job *j);
 
+/* Starts a process for a request that is at hand; one that cannot be started is answered at once. */
+void job_start(struct jobs *js, uint16_t chan, const struct msg_exec *m);
+
+/* Is its program about to run, or has it? */
+bool job_has_begun(const struct jobs *js, const struct job *j);
+
 /* The slot's process has its request: from here on it is the job of this channel. */
 void job_adopt(struct jobs *js, int slot, uint16_t chan, const struct msg_exec *m);
 
 /* Frees a slot whose runner has ended. */
 void job_free(struct jobs *js, struct job *j);
 
-void jobs_init(struct jobs *js, struct link *link, int userns_fd, int proc_fd, const int report_pipe[2]);
+/* begun: JOBS_MAX numbers that children share with init. */
+void jobs_init(struct jobs *js, struct link *link, int userns_fd, int proc_fd, const int report_pipe[2], uint32_t *begun);
 
 /* A message from the keeper; false if it makes no sense, which ends the box. */
 bool jobs_message(struct jobs *js, const struct frame *f);

@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -58,8 +59,12 @@ static bool open_state(struct init *s)
         return false;
     if (fcntl(WIRE_FD, F_SETFD, FD_CLOEXEC) < 0 || fcntl(USERNS_FD, F_SETFD, FD_CLOEXEC) < 0)
         return false;
+    /* Children see it until their program runs, which gets memory of its own. */
+    uint32_t *begun = mmap(NULL, JOBS_MAX * sizeof(*begun), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (begun == MAP_FAILED)
+        return false;
     s->link.fd = WIRE_FD;
-    jobs_init(&s->jobs, &s->link, USERNS_FD, proc, report);
+    jobs_init(&s->jobs, &s->link, USERNS_FD, proc, report, begun);
     return true;
 }
 

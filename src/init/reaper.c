@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "confine/weaken.h"
+#include "init/spare.h"
 #include "init/tree.h"
 
 #define ROUNDS_MAX 100
@@ -207,7 +208,9 @@ static void runner_ended(struct jobs *js, struct job *j, int status)
         js->spare_due_us = clock_us() + 50000; /* not at once: whoever killed it may do so again */
         return;
     }
-    if (!j->exited) {
+    if (!j->exited && spare_rescue(js, j)) {
+        job_free(js, j);
+    } else if (!j->exited) {
         j->exited = true;
         j->exit.value = SIGKILL;
         j->exit.flags |= EXIT_KILLED;

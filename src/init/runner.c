@@ -259,6 +259,7 @@ static void set_cpu_limit(const struct msg_exec *m)
 
 static void __attribute__((noreturn)) launch(struct child *c, const struct msg_exec *m)
 {
+    c->setup->begun[c->slot] = c->generation;
     set_cpu_limit(m);
     if (chdir(m->cwd[0] ? m->cwd : "/") < 0)
         fail(c, STAGE_CWD, errno);

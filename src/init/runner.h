@@ -18,7 +18,8 @@
 struct runner_setup {
     struct msg_config config;
     int userns_fd;
-    int report_fd; /* write end */
+    int report_fd;   /* write end */
+    uint32_t *begun; /* by slot, shared with init: the generation whose command is about to run */
 };
 
 enum report_kind { REPORT_PID = 1, REPORT_FAILED, REPORT_EXIT };

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -44,6 +45,28 @@ static void send_away(struct jobs *js, int slot)
     own_close(&js->job[slot].request_fd);
 }
 
+/* A place among the given whose request has begun, or is over. */
+static bool is_free(const struct jobs *js, int i)
+{
+    int slot = js->given[i].slot;
+    return slot < 0 || js->job[slot].generation != js->given[i].generation || js->job[slot].phase == PHASE_FREE ||
+           job_has_begun(js, &js->job[slot]);
+}
+
+/* Remembers what the spare in this slot was given, where there is room. */
+static void remember(struct jobs *js, int slot, const struct frame *f)
+{
+    for (int i = 0; i < SPARES_MAX; i++) {
+        if (!is_free(js, i))
+            continue;
+        js->given[i].slot = slot;
+        js->given[i].generation = js->job[slot].generation;
+        js->given[i].len = f->len;
+        memcpy(js->given[i].bytes, f->data, f->len);
+        return;
+    }
+}
+
 bool spare_use(struct jobs *js, uint16_t chan, const struct msg_exec *m, const struct frame *f)
 {
     int64_t now = clock_us();
@@ -64,8 +87,47 @@ bool spare_use(struct jobs *js, uint16_t chan, const struct msg_exec *m, const s
         own_close(&j->request_fd);
         return false;
     }
+    remember(js, slot, f);
     job_adopt(js, slot, chan, m);
     return true;
+}
+
+/* Gives the request to another process, with what came in for it meanwhile. */
+static void start_again(struct jobs *js, struct job *j, const struct msg_exec *m)
+{
+    uint16_t chan = j->chan;
+    js->slot_of[chan] = JOB_NONE;
+    js->running--;
+    j->chan = JOB_NONE;
+    j->phase = PHASE_SPARE;
+    job_start(js, chan, m);
+    if (js->slot_of[chan] == JOB_NONE)
+        return; /* which was answered */
+    int slot = js->slot_of[chan];
+    struct job *other = &js->job[slot];
+    memcpy(js->input[slot], js->input[j - js->job] + j->in_start, j->in_len);
+    other->in_len = j->in_len;
+    other->in_end = j->in_end;
+    other->credit = j->credit;
+    other->discard = j->discard;
+    other->pending_signal = j->pending_signal;
+}
+
+bool spare_rescue(struct jobs *js, struct job *j)
+{
+    static struct msg_exec m;
+    int slot = (int)(j - js->job);
+    if (j->killing || j->chan == JOB_NONE || job_has_begun(js, j))
+        return false;
+    for (int i = 0; i < SPARES_MAX; i++)
+        if (js->given[i].slot == slot && js->given[i].generation == j->generation) {
+            js->given[i].slot = -1;
+            if (!msg_exec_parse(js->given[i].bytes, js->given[i].len, &m))
+                return false;
+            start_again(js, j, &m);
+            return true;
+        }
+    return false;
 }
 
 /* probe: what it tries first and where it reports; NULL for none. */

@@ -10,6 +10,10 @@ bool spare_use(struct jobs *js, uint16_t chan, const struct msg_exec *m, const s
 /* Makes a spare that is due, sends one away that is too many. Returns when to come again in us, -1 for never. */
 int64_t spare_tend(struct jobs *js, int64_t now);
 
+/* A spare that was killed before it began with its request, which any command of the box can do: another process gets the request. False if
+ * it had begun. Afterwards the slot is a spare's again, without a channel. */
+bool spare_rescue(struct jobs *js, struct job *j);
+
 void spare_forget(struct jobs *js, int slot);
 
 /* A command has ended: the next spare is due soon. */

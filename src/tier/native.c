@@ -2,10 +2,10 @@
 /* Owns the native wall: one clone into new namespaces, one builder that becomes pale-init.
  *
  * How it works: the keeper clones a builder into a user namespace of its own (the outer one) together with mount, pid, net, ipc,
- * uts and cgroup namespaces that it therefore owns. The keeper maps its ids and puts it into the box's cgroup; only then the builder
- * goes on. It opens everything it needs from the host, builds the root (tier/root.c), enters it, makes the inner user namespace
- * for commands, locks itself up with Landlock and becomes pale-init by exec. Every step that fails is reported over a pipe that
- * closes at exec; until then no code but ours has run. */
+ * uts and cgroup namespaces that it therefore owns. The keeper maps its ids, whereupon the builder goes on, and puts it into the
+ * box's cgroup meanwhile. The builder opens everything it needs from the host, builds the root (tier/root.c), enters it, makes the inner
+ * user namespace for commands, locks itself up with Landlock and becomes pale-init by exec. Every step that fails is reported over a pipe
+ * that closes at exec; until then no code but ours has run. */
 #include "tier/wall.h"
 
 #include <errno.h>
@@ -227,14 +227,28 @@ static int become_init(struct builder *b, int userns_fd, struct pale_err *e)
     return err_os(e, "start %s", b->plan->init_path);
 }
 
-/* Needs: the keeper has mapped our ids and put us into the box's cgroup. Gives up: the host's session, cgroups and groups. */
+/* The keeper says twice that it is done: once our ids are mapped, once we are in the box's cgroup. */
+static int await_keeper(const struct builder *b, struct pale_err *e)
+{
+    char go;
+    return fd_read_full(b->go_fd, &go, 1) == 1 ? 0 : err_set(e, PALE_GONE, "the keeper went away while the wall was built");
+}
+
+/* Needs: the keeper has put us into the box's cgroup, which then becomes the root of what the box sees. That may take the kernel
+ * longer than all the mounts, which are made meanwhile. Gives up: the host's cgroups. */
+static int enter_cgroup(const struct builder *b, struct pale_err *e)
+{
+    int r = await_keeper(b, e);
+    if (r == 0 && unshare(CLONE_NEWCGROUP) < 0)
+        r = err_os(e, "make the box's cgroup namespace");
+    return r;
+}
+
+/* Needs: the keeper has mapped our ids. Gives up: the host's session and groups. */
 static int settle(const struct wall_plan *plan, struct pale_err *e)
 {
     if (setsid() < 0)
         return err_os(e, "leave the host's session");
-    /* Only now that the keeper has put us there: the box's own cgroup becomes the root of what it sees. */
-    if (unshare(CLONE_NEWCGROUP) < 0)
-        return err_os(e, "make the box's cgroup namespace");
     /* With a range, the builder is the box's root, which commands are not. With one id the kernel keeps our groups. */
     if (plan->ids.kind == IDS_RANGE && (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
         return err_os(e, "become the box's supervisor");
@@ -244,14 +258,11 @@ static int settle(const struct wall_plan *plan, struct pale_err *e)
 static int build(struct builder *b, struct pale_err *e)
 {
     const struct wall_plan *plan = b->plan;
-    char go;
     int r;
     pid_t network = is_weak(plan->weaken, WEAKEN_NETNS) ? 0 : start_network();
     if (network < 0)
         return err_os(e, "start making the box's network namespace");
-    if (fd_read_full(b->go_fd, &go, 1) != 1)
-        return err_set(e, PALE_GONE, "the keeper went away while the wall was built");
-    if ((r = settle(plan, e)) < 0)
+    if ((r = await_keeper(b, e)) < 0 || (r = settle(plan, e)) < 0)
         return r;
     /* Changing ids hides a process's /proc entries even from itself in a new namespace; nothing foreign runs here yet. */
     if (prctl(PR_SET_DUMPABLE, 1) < 0)
@@ -277,7 +288,7 @@ static int build(struct builder *b, struct pale_err *e)
     own_fd user = openat(proc, "sys/user", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (user < 0)
         return err_os(e, "open the limits of the user namespace");
-    if ((r = root_finish(plan, proc, e)) < 0)
+    if ((r = root_finish(plan, proc, e)) < 0 || (r = enter_cgroup(b, e)) < 0)
         return r;
     if (!is_weak(plan->weaken, WEAKEN_USER_MAX) && (r = limit_namespace(user, e)) < 0)
         return r;
@@ -331,19 +342,27 @@ int wall_await(struct wall *w, struct pale_err *e)
     return -(int)report.code;
 }
 
+static int release(int go_fd, struct pale_err *e)
+{
+    return write(go_fd, "", 1) == 1 ? 0 : err_os(e, "release the builder");
+}
+
 /* What only the keeper can do for the new process: its ids and its cgroup. */
-static int admit(const struct wall_plan *plan, pid_t pid, struct pale_err *e)
+static int admit(const struct wall_plan *plan, pid_t pid, int go_fd, struct pale_err *e)
 {
     int r = ids_write_maps(&plan->ids, pid, e);
+    if (r == 0)
+        r = release(go_fd, e);
     if (r == 0 && plan->admit)
         r = plan->admit(plan->admit_arg, pid, e);
-    return r;
+    return r == 0 ? release(go_fd, e) : r;
 }
 
 int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err *e)
 {
     struct builder b = {.plan = plan, .go_fd = -1, .report_fd = -1, .wire_fd = -1};
     int go[2], report[2], wire[2], pidfd = -1;
+    struct pale_err own = {0};
     root_sources_init(&b.sources);
     int r = plan->ids.idmap_mounts ? root_open_private_sources(plan, &b.sources, e) : 0;
     if (r < 0) {
@@ -373,16 +392,22 @@ int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err
     root_sources_done(&b.sources);
     if (pid < 0) {
         errno = clone_errno;
-        r = err_os(e, "make the box's namespaces (are unprivileged user namespaces allowed here? `pale doctor` says)");
+        r = err_os(&own, "make the box's namespaces (are unprivileged user namespaces allowed here? `pale doctor` says)");
     } else {
-        r = admit(plan, pid, e);
-        if (r == 0 && write(go[1], "", 1) != 1)
-            r = err_os(e, "release the builder");
+        r = admit(plan, pid, go[1], &own);
     }
     close(go[1]);
     *ret = (struct wall){.pid = pid, .pidfd = pidfd, .wire_fd = wire[0], .report_fd = report[0]};
-    if (r < 0)
+    /* A builder that has ended by itself says why. */
+    struct pale_err why = {0};
+    if (r < 0 && pid > 0 && (own.os == EPIPE || own.os == ESRCH) && wall_await(ret, &why) < 0)
+        own = why;
+    if (r < 0) {
         wall_destroy(ret);
+        r = -(int)own.code;
+        if (e)
+            *e = own;
+    }
     return r;
 }
 

@@ -141,6 +141,13 @@ def test_killed_spares_take_nothing_with_them(pale, box):
     assert p.wait(10) == 0
 
 
+def test_a_command_that_kills_all_does_not_kill_the_next(pale, box):
+    """Its spare may have the request already and die before it begins."""
+    for _ in range(200):
+        pale.exec(box, "sh", "-c", "kill -9 -1")
+        assert pale.exec(box, "cat", flags=["-i"], input=b"still here").text == "still here"
+
+
 def test_a_signal_after_the_end_loses_nothing(pale, box):
     p = pale.start("exec", "-q", box, "--", "sh", "-c", "head -c 180000 /dev/zero; exit 7")
     time.sleep(0.5)  # the command has ended; its output and its result are under way to a client that does not read
