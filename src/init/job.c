@@ -250,6 +250,7 @@ static bool config_message(struct jobs *js, const struct frame *f)
         return false;
     js->setup.config = c;
     js->keep_spare = c.spare;
+    js->last_end_us = clock_us(); /* the box is fresh, not idle */
     return true;
 }
 

@@ -22,6 +22,9 @@
 #define BUSY_GAP_US 2000
 #define BUSY_US 1000000
 #define TWO_SPARES_FROM 64
+/* A box that nothing has run in for so long keeps no spare: of a thousand boxes on a host most wait for their agent to think, and two
+ * processes more are a third of what such a box takes. The next command starts a little later. */
+#define IDLE_US 3000000
 
 void spare_forget(struct jobs *js, int slot)
 {
@@ -163,7 +166,8 @@ int64_t spare_tend(struct jobs *js, int64_t now)
 {
     uint64_t processes = js->setup.config.processes;
     bool busy = now < js->busy_until_us && (processes == 0 || processes >= TWO_SPARES_FROM);
-    int want = !js->keep_spare ? 0 : busy ? 2 : 1;
+    bool idle = js->running == 0 && now - js->last_end_us >= IDLE_US;
+    int want = !js->keep_spare || idle ? 0 : busy ? 2 : 1;
     if (js->setup.config.solo)
         return -1; /* the prober is its only spare */
     while (js->spares > want)
@@ -175,7 +179,9 @@ int64_t spare_tend(struct jobs *js, int64_t now)
     }
     if (js->spares < want && js->spare_due_us != SPARE_NOT_DUE)
         return js->spare_due_us > now ? js->spare_due_us - now : 0;
-    return js->spares > 1 ? js->busy_until_us - now : -1;
+    if (js->spares > 1)
+        return js->busy_until_us - now;
+    return js->spares == 1 && js->running == 0 ? js->last_end_us + IDLE_US - now : -1;
 }
 
 bool spare_probe(struct jobs *js, const struct frame *f)

@@ -271,3 +271,14 @@ def test_a_slow_follower_of_a_long_log_misses_nothing(pale, box):
     assert pale.exec(box, "echo", "others").text == "others\n"
     out, err = p.communicate(timeout=20)
     assert len(out) == 3000000 and p.returncode == 0, err
+
+
+def test_an_idle_box_keeps_no_spare_and_the_next_command_does_not_mind(pale, box):
+    init = pale.json("inspect", "--json", box)["init_pid"]
+
+    def children():
+        return open(f"/proc/{init}/task/{init}/children").read().split() if os.path.exists(f"/proc/{init}/task/{init}/children") else []
+
+    assert pale.exec(box, "true").code == 0
+    assert wait_until(lambda: not children(), 20), "a box that does nothing still keeps processes ready"
+    assert pale.exec(box, "cat", flags=["-i"], input=b"back").text == "back"
