@@ -89,7 +89,7 @@ static bool read_text(int dirfd, const char *file, char *ret, size_t cap)
 }
 
 /* The folder for this user's boxes: made if we may, else it must be there and ours. */
-static bool user_base(const char *mount, char *ret, size_t cap)
+static bool user_base(const char *mount, char *ret, size_t cap, int *trouble)
 {
     char above[PATH_BYTES_MAX / 4];
     int n = snprintf(above, sizeof(above), "%s/pale", mount), m = snprintf(ret, cap, "%s/pale/%u", mount, (unsigned)geteuid());
@@ -100,7 +100,12 @@ static bool user_base(const char *mount, char *ret, size_t cap)
         mkdir(ret, 0755);
     }
     struct stat st;
-    return stat(ret, &st) == 0 && st.st_uid == geteuid() && access(ret, W_OK) == 0;
+    bool there = stat(ret, &st) == 0;
+    if (there && st.st_uid == geteuid() && access(ret, W_OK) == 0)
+        return true;
+    if ((!there || st.st_uid == geteuid()) && errno != ENOENT && errno != EACCES && errno != EPERM && errno != EROFS)
+        *trouble = errno;
+    return false;
 }
 
 /* Switches the controllers on for what is below a group, one by one: a missing one would take the others with it. What did
@@ -171,7 +176,7 @@ static void find_v2(struct cgroup_host *h, struct scope *scope, const char *moun
     if (scope_is_needed()) {
         if (!scope_base(scope, mount, base, sizeof(base), h))
             return;
-    } else if (geteuid() == 0 && user_base(mount, base, sizeof(base))) {
+    } else if (geteuid() == 0 && user_base(mount, base, sizeof(base), &h->trouble)) {
         enable_v2(mount, base);
     } else {
         snprintf(h->reason, sizeof(h->reason), "no cgroup here belongs to user %u", (unsigned)geteuid());
@@ -197,6 +202,7 @@ void cgroup_find(struct scope *scope, struct cgroup_host *ret)
     buf_init(&b, 4 << 20);
     if (fd < 0 || fd_read_all(fd, &b, NULL) < 0) {
         snprintf(ret->reason, sizeof(ret->reason), "/proc/self/mountinfo cannot be read");
+        ret->trouble = EIO;
         return;
     }
     const char *info = buf_text(&b);
@@ -204,7 +210,7 @@ void cgroup_find(struct scope *scope, struct cgroup_host *ret)
     for (int c = 0; c < CGROUP_CONTROLLERS; c++)
         if (mount_of(info, controller_names[c], mount, sizeof(mount))) {
             v1 = true;
-            ret->has[c] = user_base(mount, ret->base[c], sizeof(ret->base[c]));
+            ret->has[c] = user_base(mount, ret->base[c], sizeof(ret->base[c]), &ret->trouble);
         }
     if (v1) {
         ret->version = 1;
@@ -233,7 +239,7 @@ static int set_number(int dirfd, const char *file, uint64_t v, struct pale_err *
 static int limit_swap(int dir, const char *file, uint64_t bytes, struct pale_err *e)
 {
     if (faccessat(dir, file, F_OK, 0) < 0)
-        return 0;
+        return errno == ENOENT ? 0 : err_os(e, "look for %s", file);
     return set_number(dir, file, bytes, e);
 }
 
@@ -291,6 +297,10 @@ int cgroup_create(const struct cgroup_host *host, const char *id, const struct c
     struct cgroup cg;
     int r = 0;
     cgroup_init(&cg);
+    if (host->trouble) {
+        errno = host->trouble;
+        return err_os(e, "look at the host's cgroups");
+    }
     cg.version = host->version;
     for (int c = 0; r == 0 && c < CGROUP_CONTROLLERS; c++) {
         if (!wanted[c])
@@ -431,6 +441,13 @@ bool cgroup_look(const struct cgroup *cg, const char *id, pid_t pid, struct cgro
     return true;
 }
 
+/* The last processes may still be on their way out. */
+static void remove_group(const char *path)
+{
+    for (int tries = 0; tries < 200 && rmdir(path) < 0 && errno != ENOENT; tries++)
+        usleep(1000);
+}
+
 void cgroup_destroy(struct cgroup *cg)
 {
     own_close(&cg->oom_fd);
@@ -439,9 +456,7 @@ void cgroup_destroy(struct cgroup *cg)
         if (!cg->used[c])
             continue;
         own_close(&cg->dir_fd[c]);
-        /* The last processes may still be on their way out. */
-        for (int tries = 0; tries < 200 && rmdir(cg->path[c]) < 0 && errno == EBUSY; tries++)
-            usleep(1000);
+        remove_group(cg->path[c]);
         cg->used[c] = false;
     }
 }
@@ -454,6 +469,6 @@ void cgroup_sweep(const char *id)
         char path[PATH_BYTES_MAX];
         int n = host.has[c] ? snprintf(path, sizeof(path), "%s/%s", host.base[c], id) : -1;
         if (n > 0 && (size_t)n < sizeof(path))
-            (void)rmdir(path);
+            remove_group(path);
     }
 }

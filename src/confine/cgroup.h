@@ -23,6 +23,7 @@ struct cgroup_host {
     bool has[CGROUP_CONTROLLERS];
     char base[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4]; /* the folder boxes go into; in version 2 all the same */
     char reason[256];                                  /* why a controller is missing */
+    int trouble;                                       /* an errno: whether one is there could not be found out */
 };
 
 /* scope: the one that was asked for, which is waited for here; NULL for who only looks. */

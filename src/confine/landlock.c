@@ -35,7 +35,9 @@ struct ruleset_attr {
 int landlock_abi(void)
 {
     long v = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-    return v < 0 ? 0 : (int)v;
+    if (v >= 0)
+        return (int)v;
+    return errno == ENOSYS || errno == EOPNOTSUPP ? 0 : -1;
 }
 
 static uint64_t writes_of(int abi)
@@ -69,6 +71,8 @@ static int allow_beneath(int ruleset, const char *path, uint64_t access, struct 
 int landlock_restrict_writes(const char *const *paths, size_t count, bool scoped, struct pale_err *e)
 {
     int abi = landlock_abi();
+    if (abi < 0)
+        return err_os(e, "ask for Landlock");
     if (abi < 1)
         return err_set(e, PALE_UNSUPPORTED, "Landlock is not in this kernel (5.13 or newer with CONFIG_SECURITY_LANDLOCK needed)");
     uint64_t writes = writes_of(abi);

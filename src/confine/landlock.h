@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 
-/* The kernel's Landlock ABI, 0 if there is none. */
+/* The kernel's Landlock ABI, 0 if there is none, -1 with errno if that could not be found out. */
 int landlock_abi(void);
 
 /* Restricts the calling process and all it will start. paths are opened here, in the caller's view; a path that is not there

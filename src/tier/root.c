@@ -510,7 +510,12 @@ static int mask(int proc, const char *cover, const char *const *names, size_t co
 {
     for (size_t i = 0; i < count; i++) {
         struct stat st;
-        if (fstatat(proc, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0 || !(st.st_mode & (S_IROTH | S_IWOTH | S_IXOTH)))
+        if (fstatat(proc, names[i], &st, AT_SYMLINK_NOFOLLOW) < 0) {
+            if (errno == ENOENT)
+                continue;
+            return err_os(e, "look at /proc/%s", names[i]);
+        }
+        if (!(st.st_mode & (S_IROTH | S_IWOTH | S_IXOTH)))
             continue;
         own_fd tree = mounts_copy(AT_FDCWD, cover, e);
         int r = tree < 0 ? tree : mounts_place(tree, proc, names[i], e);
