@@ -7,7 +7,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
@@ -283,15 +285,23 @@ int ids_write_inner(const struct ids *ids, int proc_fd, pid_t pid, struct pale_e
     return write_both(ids, proc_fd, pid, true, e);
 }
 
+/* Ends with its parent, should that be killed meanwhile, and keeps nothing of its open. */
+static void __attribute__((noreturn)) hold_userns(pid_t parent)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || k_close_range(0, ~0u, 0) < 0)
+        _exit(1);
+    for (;;)
+        pause();
+}
+
 int ids_mount_userns(const struct ids *ids, struct pale_err *e)
 {
     struct clone_args a = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
-    pid_t pid = k_clone3(&a);
+    pid_t own = getpid(), pid = k_clone3(&a);
     if (pid < 0)
         return err_os(e, "make a user namespace");
     if (pid == 0)
-        for (;;)
-            pause();
+        hold_userns(own);
     struct ids m = {.kind = IDS_RANGE, .uid_extents = 1, .gid_extents = 1};
     m.uids[0] = (struct ids_extent){ids->host_uid, 0, 1};
     m.gids[0] = (struct ids_extent){ids->host_gid, 0, 1};
@@ -309,8 +319,9 @@ int ids_mount_userns(const struct ids *ids, struct pale_err *e)
         if (r < 0)
             r = err_os(e, "open a user namespace");
     }
-    kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    /* One that cannot be told to end will end with us, and is not waited for. */
+    bool told = kill(pid, SIGKILL) == 0;
+    while (told && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     return r;
 }

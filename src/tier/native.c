@@ -104,7 +104,8 @@ static int limit_namespace(int user_fd, struct pale_err *e)
         own_fd fd = openat(user_fd, rows[i].file, O_WRONLY | O_CLOEXEC);
         if (fd < 0 && errno == ENOENT)
             continue; /* a kernel without that kind has nothing to limit */
-        if (fd < 0 || write(fd, rows[i].value, strlen(rows[i].value)) < 0)
+        ssize_t n = (ssize_t)strlen(rows[i].value);
+        if (fd < 0 || write(fd, rows[i].value, (size_t)n) != n)
             return err_os(e, "set user.%s", rows[i].file);
     }
     return 0;
@@ -179,7 +180,12 @@ static int inner_userns(const struct wall_plan *plan, int proc_fd, struct pale_e
         if (r < 0)
             r = err_os(e, "open the inner user namespace");
     }
-    kill(pid, SIGKILL);
+    /* It must not live on: it is the builder still, with the host's memory. A failed attempt ends it with the box's first process. */
+    if (kill(pid, SIGKILL) < 0) {
+        if (r >= 0)
+            close(r);
+        return err_os(e, "end the maker of the inner user namespace");
+    }
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     return r;
