@@ -25,6 +25,9 @@
 /* Twenty digits, a blank, a digest, a newline. */
 #define HEAD_BYTES 86u
 
+/* A record of what has happened already is lost if it cannot be written, so a passing trouble is waited out. */
+#define WRITE_TRIES 3
+
 static const char zeros[SHA256_HEX] = "0000000000000000000000000000000000000000000000000000000000000000";
 
 struct record {
@@ -59,13 +62,21 @@ static int read_last(struct audit *a, uint64_t *ret_torn, struct pale_err *e)
     if (size < 0)
         return err_os(e, "read the audit log");
     off_t from = size > (off_t)sizeof(block) ? size - (off_t)sizeof(block) : 0;
-    ssize_t n = pread(a->fd, block, (size_t)(size - from), from);
-    if (n < 0)
-        return err_os(e, "read the audit log");
-    size_t end = (size_t)n;
+    size_t n = 0;
+    while (n < (size_t)(size - from)) {
+        ssize_t got = pread(a->fd, block + n, (size_t)(size - from) - n, from + (off_t)n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return err_os(e, "read the audit log");
+        if (got == 0)
+            return err_set(e, PALE_CORRUPT, "the audit log became shorter while it was read");
+        n += (size_t)got;
+    }
+    size_t end = n;
     while (end > 0 && block[end - 1] != '\n')
         end--;
-    *ret_torn = (uint64_t)n - end;
+    *ret_torn = n - end;
     a->seq = 0;
     memcpy(a->last, zeros, sizeof(zeros));
     /* Walk back over lines that are no records: an earlier recovery left them. */
@@ -104,20 +115,30 @@ static int map_head(struct audit *a, const char *path, struct pale_err *e)
     return 0;
 }
 
+static int write_line(struct audit *a, struct pale_err *e)
+{
+    ssize_t n = write(a->fd, a->line.data, a->line.len);
+    if (n < 0)
+        return err_os(e, "write the audit log");
+    if (n == (ssize_t)a->line.len)
+        return 0;
+    /* The next record must not be glued to this half. */
+    off_t end = lseek(a->fd, 0, SEEK_END);
+    if (end < n || ftruncate(a->fd, end - n) < 0)
+        return err_os(e, "take half a record back out of the audit log");
+    return err_set(e, PALE_OS, "the audit log took only part of a record; is the disk full?");
+}
+
 static int append(struct audit *a, struct pale_err *e)
 {
     if (a->line.failed)
         return err_set(e, PALE_LIMIT, "an audit record is longer than %u bytes", AUDIT_RECORD_MAX);
-    ssize_t n = write(a->fd, a->line.data, a->line.len);
-    if (n < 0)
-        return err_os(e, "write the audit log");
-    if (n != (ssize_t)a->line.len) {
-        /* The next record must not be glued to this half. */
-        off_t end = lseek(a->fd, 0, SEEK_END);
-        if (end < n || ftruncate(a->fd, end - n) < 0)
-            return err_os(e, "take half a record back out of the audit log");
-        return err_set(e, PALE_OS, "the audit log took only part of a record; is the disk full?");
-    }
+    int r = write_line(a, e);
+    for (int tries = 1; r < 0 && tries < WRITE_TRIES; tries++)
+        r = write_line(a, e);
+    if (r < 0)
+        return r;
+    a->lost = 0;
     a->seq++;
     sha256_hex(a->line.data, a->line.len - 1, a->last);
     write_head(a);
@@ -139,6 +160,8 @@ static void begin_line(struct audit *a, const char *event)
 
 static void end_line(struct audit *a)
 {
+    if (a->lost)
+        json_u64(&a->json, "lost_before", a->lost);
     json_text(&a->json, "prev", a->last);
     json_end_object(&a->json);
     buf_add_text(&a->line, "\n");
@@ -192,10 +215,16 @@ void audit_close(struct audit *a)
 
 struct json *audit_begin(struct audit *a, const char *event)
 {
+    a->unready = 0;
     if (a->shared) {
-        while (flock(a->fd, LOCK_EX) < 0 && errno == EINTR)
+        int locked;
+        while ((locked = flock(a->fd, LOCK_EX)) < 0 && errno == EINTR)
             ;
-        (void)catch_up(a, NULL);
+        /* What does not follow the last record would break the chain for all that come after. */
+        if (locked < 0)
+            a->unready = errno;
+        else if (catch_up(a, NULL) < 0 && catch_up(a, NULL) < 0)
+            a->unready = errno ? errno : EIO;
     }
     begin_line(a, event);
     return &a->json;
@@ -204,7 +233,9 @@ struct json *audit_begin(struct audit *a, const char *event)
 int audit_commit(struct audit *a, struct pale_err *e)
 {
     end_line(a);
-    int r = append(a, e);
+    errno = a->unready;
+    int r = a->unready ? err_os(e, "read the audit log") : append(a, e);
+    a->lost += r < 0;
     if (a->shared)
         flock(a->fd, LOCK_UN);
     return r;
@@ -259,6 +290,8 @@ static void check_head(struct audit_check *c, const char *path)
             bad(c, 0, "the head file is missing");
         return;
     }
+    if (c->records == 0 && text[0] == 0)
+        return; /* made, and its keeper killed before the first record */
     snprintf(want, sizeof(want), "%020llu %s\n", (unsigned long long)c->records, c->head);
     char number[24] = "";
     uint64_t seq = 0;

@@ -20,7 +20,9 @@ struct audit {
     int fd;
     char *head; /* the head file, mapped: a store survives this process as a write would, and costs nothing */
     bool shared;
-    uint64_t seq; /* of the last record */
+    uint64_t seq;  /* of the last record */
+    uint64_t lost; /* records that could not be written since then; the next one says so */
+    int unready;   /* an errno: the record that was begun cannot be committed */
     char last[SHA256_HEX];
     struct buf line;
     struct json json;
