@@ -21,11 +21,13 @@
 #define CLAIMS_BYTES_MAX (POLICY_LIST_MAX * PATH_BYTES_MAX)
 
 /* One line of a claim: "device:inode path". */
-static void add_line(struct buf *b, const char *path)
+static int add_line(struct buf *b, const char *path, struct pale_err *e)
 {
     struct stat st = {0};
-    (void)!stat(path, &st);
+    if (stat(path, &st) < 0 && errno != ENOENT)
+        return err_os(e, "look at %s", path);
     buf_addf(b, "%llx:%llx %s\n", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino, path);
+    return b->failed ? err_nomem(e) : 0;
 }
 
 /* Is inner within outer, where a box that has outer could reach it? What lies in a project's .pale is hidden from boxes. */
@@ -72,7 +74,7 @@ static int check_one(int dir, const char *file, const char *mine, struct pale_er
     own_fd fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     own_buf theirs = {0};
     if (fd < 0)
-        return 0;
+        return errno == ENOENT ? 0 : err_os(e, "read the claims of another box");
     if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
         unlinkat(dir, file, 0);
         return 0;
@@ -87,9 +89,12 @@ static int check_all(int dir, const char *own, const char *mine, struct pale_err
     int copy = fcntl(dir, F_DUPFD_CLOEXEC, 3);
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
     int r = d ? 0 : err_os(e, "read the claims of other boxes");
-    for (const struct dirent *en; r == 0 && (en = readdir(d));)
+    errno = 0;
+    for (const struct dirent *en; r == 0 && (en = readdir(d)); errno = 0)
         if (strncmp(en->d_name, PREFIX, sizeof(PREFIX) - 1) == 0 && strcmp(en->d_name, own) != 0)
             r = check_one(dir, en->d_name, mine, e);
+    if (r == 0 && errno)
+        r = err_os(e, "read the claims of other boxes");
     if (d)
         closedir(d);
     else
@@ -104,31 +109,41 @@ int claims_take(const char *runtime_dir, const char *id, const char *name, const
     char own[64];
     snprintf(own, sizeof(own), PREFIX "%s", id);
     buf_init(&lines, CLAIMS_BYTES_MAX);
-    for (size_t i = 0; i < count; i++)
-        add_line(&lines, paths[i]);
-    if (lines.failed)
-        return err_nomem(e);
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < count; i++)
+        r = add_line(&lines, paths[i], e);
+    if (r < 0)
+        return r;
     own_fd dir = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     own_fd lock = dir < 0 ? -1 : openat(dir, "claims.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (lock < 0 || flock(lock, LOCK_EX) < 0)
         return err_os(e, "lock the claims of boxes in %s", runtime_dir);
-    int r = check_all(dir, own, buf_text(&lines), e);
+    r = check_all(dir, own, buf_text(&lines), e);
     if (r < 0)
         return r;
     own_fd fd = openat(dir, own, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || !fd_write_full(fd, name, strlen(name)) || !fd_write_full(fd, "\n", 1) ||
-        !fd_write_full(fd, lines.data, lines.len))
-        return err_os(e, "write the claims of box %s", name);
+        !fd_write_full(fd, lines.data, lines.len)) {
+        r = err_os(e, "write the claims of box %s", name);
+        if (fd >= 0)
+            unlinkat(dir, own, 0);
+        return r;
+    }
     *ret_fd = take_fd(&fd);
     return 0;
 }
 
-void claims_drop(const char *runtime_dir, const char *id, int *fd)
+void claims_sweep(const char *runtime_dir, const char *id)
 {
     char path[PATH_BYTES_MAX];
-    if (*fd < 0)
-        return;
     snprintf(path, sizeof(path), "%s/" PREFIX "%s", runtime_dir, id);
     unlink(path);
+}
+
+void claims_drop(const char *runtime_dir, const char *id, int *fd)
+{
+    if (*fd < 0)
+        return;
+    claims_sweep(runtime_dir, id);
     own_close(fd);
 }

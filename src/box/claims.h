@@ -14,5 +14,8 @@
 int claims_take(const char *runtime_dir, const char *id, const char *name, const char *const *paths, size_t count, int *ret_fd,
                 struct pale_err *e) MUST_CHECK;
 
+/* Removes the file of a keeper that was killed. The caller holds the box's lock, so that no other is starting. */
+void claims_sweep(const char *runtime_dir, const char *id);
+
 /* Gives them up. */
 void claims_drop(const char *runtime_dir, const char *id, int *fd);

@@ -66,20 +66,33 @@ int place_state_dir(char *ret, size_t cap, struct pale_err *e)
     return 0;
 }
 
-/* Ours alone, and really a folder. */
-static bool is_private_dir(const char *path)
+/* Ours alone, and really a folder: 1; 0 if not; an error if that cannot be found out. */
+static int is_private_dir(const char *path, struct pale_err *e)
 {
     struct stat st;
-    return lstat(path, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
+    if (lstat(path, &st) < 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : err_os(e, "look at %s", path);
+    return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
 }
 
-static bool try_runtime_dir(const char *path, char *ret, size_t cap)
+/* 1 if it is the one, 0 if it cannot be, or an error: a passing trouble must not send a box's keeper and its clients to two
+ * different places. */
+static int try_runtime_dir(const char *path, char *ret, size_t cap, struct pale_err *e)
 {
     size_t n = strlen(path);
-    if (n > RUNTIME_BYTES_MAX || n >= cap || (!is_private_dir(path) && (mkdir(path, 0700) < 0 || !is_private_dir(path))))
-        return false;
-    memcpy(ret, path, n + 1);
-    return true;
+    if (n > RUNTIME_BYTES_MAX || n >= cap)
+        return 0;
+    int r = is_private_dir(path, e);
+    if (r == 0) {
+        if (mkdir(path, 0700) < 0)
+            return errno == EEXIST || errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM || errno == EROFS
+                       ? 0
+                       : err_os(e, "make folder %s", path);
+        r = is_private_dir(path, e);
+    }
+    if (r == 1)
+        memcpy(ret, path, n + 1);
+    return r;
 }
 
 int place_runtime_dir(char *ret, size_t cap, struct pale_err *e)
@@ -87,22 +100,22 @@ int place_runtime_dir(char *ret, size_t cap, struct pale_err *e)
     char dir[PATH_BYTES_MAX];
     const char *v = getenv("XDG_RUNTIME_DIR");
     unsigned uid = geteuid();
+    int r;
     if (v && v[0] == '/' && strlen(v) < RUNTIME_BYTES_MAX) {
         snprintf(dir, sizeof(dir), "%s/pale", v);
-        if (try_runtime_dir(dir, ret, cap))
-            return 0;
+        if ((r = try_runtime_dir(dir, ret, cap, e)) != 0)
+            return r < 0 ? r : 0;
     }
     /* Root of a user namespace finds the host's /run/pale, which is not its own. */
     snprintf(dir, sizeof(dir), uid == 0 ? "/run/pale" : "/run/user/%u/pale", uid);
-    if (try_runtime_dir(dir, ret, cap))
-        return 0;
+    if ((r = try_runtime_dir(dir, ret, cap, e)) != 0)
+        return r < 0 ? r : 0;
     /* Not in /tmp, where somebody else may have taken the name, and give it up again while boxes run. */
-    int r = place_state_dir(dir, sizeof(dir) - 4, e);
-    if (r < 0)
+    if ((r = place_state_dir(dir, sizeof(dir) - 4, e)) < 0)
         return r;
     memcpy(dir + strlen(dir), "/run", 5);
-    if (try_runtime_dir(dir, ret, cap))
-        return 0;
+    if ((r = try_runtime_dir(dir, ret, cap, e)) != 0)
+        return r < 0 ? r : 0;
     return err_set(e, PALE_DENIED,
                    "no folder for sockets: %s is longer than %d bytes, or is no folder of yours with mode 0700; set XDG_RUNTIME_DIR to one",
                    dir, RUNTIME_BYTES_MAX);
@@ -211,7 +224,11 @@ static int try_place(const char *dir, const char *name, bool project, struct pla
     if ((r = complete(&p, e)) < 0)
         return r;
     size_t n = strlen(p.state);
-    if (!append(p.state, sizeof(p.state), "/policy") || access(p.state, F_OK) < 0)
+    if (!append(p.state, sizeof(p.state), "/policy"))
+        return too_long(e);
+    if (access(p.state, F_OK) < 0 && errno != ENOENT)
+        return err_os(e, "look for %s", p.state);
+    if (access(p.state, F_OK) < 0)
         return err_set(e, PALE_NOT_FOUND, "%s was not made by you on this host; `pale create %s` makes a box of that name", p.data, name);
     p.state[n] = 0;
     *ret = p;
@@ -316,6 +333,20 @@ static int make_parts(const char *data, struct pale_err *e)
     return 0;
 }
 
+/* Takes back what a failed attempt has made: folders, empty yet. What was there before stays. */
+static void undo_create(const struct place *p, const char *data, bool fresh)
+{
+    char part[PATH_BYTES_MAX];
+    static const char *const parts[] = {"home", "tmp"};
+    if (p->state[0] && strstr(p->state, "/boxes/"))
+        (void)rmdir(p->state);
+    for (size_t i = 0; fresh && i < 2; i++)
+        if (path_join(part, sizeof(part), data, parts[i]))
+            (void)rmdir(part);
+    if (fresh)
+        (void)rmdir(data);
+}
+
 int place_create(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
@@ -325,19 +356,29 @@ int place_create(const char *name, enum place_scope scope, struct place *ret, st
     int r = p.project ? project_dir(dir, sizeof(dir), e) : user_boxes(dir, sizeof(dir), e);
     if (r < 0 || (r = make_dirs(dir, p.project ? 0755 : 0700, e)) < 0)
         return r;
-    if (try_place(dir, name, p.project, ret, NULL) == 0)
+    r = try_place(dir, name, p.project, ret, e);
+    if (r == 0)
         return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", name, ret->data);
+    if (r != -PALE_NOT_FOUND)
+        return r;
     if (!path_join(path, sizeof(path), dir, name))
         return too_long(e);
-    if ((r = make_dirs(path, 0700, e)) < 0)
-        return r;
-    if (!realpath(path, p.data))
-        return err_os(e, "resolve %s", path);
+    struct stat st;
+    bool fresh = lstat(path, &st) < 0;
+    r = make_dirs(path, 0700, e);
+    if (r == 0 && !realpath(path, p.data))
+        r = err_os(e, "resolve %s", path);
     snprintf(p.name, sizeof(p.name), "%s", name);
-    if ((r = complete(&p, e)) < 0 || (r = make_dirs(p.state, 0700, e)) < 0)
+    if (r == 0)
+        r = complete(&p, e);
+    if (r == 0)
+        r = make_dirs(p.state, 0700, e);
+    if (r == 0)
+        r = make_parts(p.data, e);
+    if (r < 0) {
+        undo_create(&p, path, fresh);
         return r;
-    if ((r = make_parts(p.data, e)) < 0)
-        return r;
+    }
     *ret = p;
     return 0;
 }

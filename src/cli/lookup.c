@@ -12,11 +12,13 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "box/claims.h"
 #include "cli/reach.h"
 #include "confine/cgroup.h"
 #include "wire/message.h"
 
 #define STOP_WAIT_MS 10000
+#define STOP_ASK_AGAIN_MS 2500 /* longer than a keeper gives its last clients */
 
 const struct option scope_options[] = {
     {"global", 'g', NULL, "the user's own box, not the project's", NULL},
@@ -94,37 +96,62 @@ int lookup_has_line(const struct place *p, const char *begin, bool *ret, struct 
     return 0;
 }
 
-/* The keeper holds this lock as long as it lives. One that was killed has left its cgroup. */
-static int wait_for_keeper(const struct place *p, struct pale_err *e)
+/* A keeper that was killed has left its cgroup and its claims. The box's lock is ours, so that no other is just starting. */
+static int sweep(const struct place *p, struct pale_err *e)
 {
-    char path[PATH_BYTES_MAX];
-    int64_t until = clock_ms() + STOP_WAIT_MS;
-    snprintf(path, sizeof(path), "%s/lock", p->state);
-    own_fd fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return 0;
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (clock_ms() > until)
-            return err_set(e, PALE_TIMEOUT, "the keeper of %s did not end within %d s", p->name, STOP_WAIT_MS / 1000);
-        usleep(1000);
-    }
-    cgroup_sweep(p->id); /* while we hold the lock, so that no keeper is just starting */
+    char runtime[PATH_BYTES_MAX];
+    int r = place_runtime_dir(runtime, sizeof(runtime), e);
+    if (r < 0)
+        return r;
+    cgroup_sweep(p->id);
+    claims_sweep(runtime, p->id);
     return 0;
 }
 
-int lookup_stop(const struct place *p, struct pale_err *e)
+/* The keeper holds the lock as long as it lives. 1: it still does. */
+static int try_lock(int fd, int64_t until)
+{
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return -1;
+        if (clock_ms() > until)
+            return 1;
+        usleep(1000);
+    }
+    return 0;
+}
+
+static int ask_stop(const struct place *p, struct pale_err *e)
 {
     own_reach r = {.fd = -1};
     struct frame f;
     reach_init(&r);
     int res = reach_box(&r, p, false, e);
-    if (res == 0) {
-        if ((res = reach_send(&r, ASK_STOP, NULL, 0, e)) == 0)
-            res = reach_receive(&r, &f, e);
-        if (res < 0 && e->code != PALE_GONE)
-            return res;
-    } else if (e->code != PALE_NOT_FOUND) {
-        return res;
-    }
-    return wait_for_keeper(p, e);
+    if (res < 0)
+        return res == -PALE_NOT_FOUND ? 0 : res;
+    if ((res = reach_send(&r, ASK_STOP, NULL, 0, e)) == 0)
+        res = reach_receive(&r, &f, e);
+    return res == -PALE_GONE ? 0 : res;
+}
+
+int lookup_stop(const struct place *p, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    int64_t until = clock_ms() + STOP_WAIT_MS;
+    int r, held;
+    /* One that hung up may have been ending already, or may have had no room for us: then it is asked again. */
+    do {
+        if ((r = ask_stop(p, e)) < 0)
+            return r;
+        snprintf(path, sizeof(path), "%s/lock", p->state);
+        own_fd fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            return errno == ENOENT ? 0 : err_os(e, "open %s", path);
+        int64_t once = clock_ms() + STOP_ASK_AGAIN_MS;
+        if ((held = try_lock(fd, once < until ? once : until)) < 0)
+            return err_os(e, "lock %s", path);
+        if (held == 0)
+            return sweep(p, e);
+    } while (clock_ms() < until);
+    return err_set(e, PALE_TIMEOUT, "the keeper of %s did not end within %d s", p->name, STOP_WAIT_MS / 1000);
 }

@@ -87,5 +87,11 @@ int main(int argc, char **argv)
         cli_help(v);
         return 0;
     }
-    return v->run(&args);
+    int status = v->run(&args);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        err_os(&e, "write our standard output");
+        int failed = cli_fail(&args, &e);
+        return status ? status : failed;
+    }
+    return status;
 }

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "confine/cgroup.h"
 #include "wire/message.h"
 
 #define START_TRIES 200
@@ -132,7 +133,7 @@ int reach_box(struct reach *r, const struct place *p, bool start, struct pale_er
 int reach_once(struct reach *r, const struct policy *policy, struct pale_err *e)
 {
     uint8_t random[8];
-    char id[BOX_ID_LEN + 1], name[32];
+    char *id = r->id, name[32];
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return err_os(e, "getrandom");
     for (int i = 0; i < 8; i++)
@@ -246,8 +247,12 @@ void reach_end(struct reach *r)
     /* Nothing more to say: this ends a one-shot box. Then wait until it is really gone. */
     if (r->keeper <= 0)
         return;
+    int status = 0;
     shutdown(r->fd, SHUT_WR);
-    while (waitpid(r->keeper, NULL, 0) < 0 && errno == EINTR)
+    while (waitpid(r->keeper, &status, 0) < 0 && errno == EINTR)
         ;
+    /* One that was killed has left its cgroup, which nobody else would ever look for. */
+    if (WIFSIGNALED(status))
+        cgroup_sweep(r->id);
     r->keeper = 0;
 }

@@ -32,7 +32,10 @@ static int run_create(struct args *a)
         own_reach r = {.fd = -1};
         reach_init(&r);
         if (reach_box(&r, &p, true, &e) < 0) {
-            (void)!place_remove(&p, true, NULL);
+            /* It may be up and only its word not have reached us. */
+            struct pale_err second;
+            if (lookup_stop(&p, &second) == 0)
+                (void)!place_remove(&p, true, NULL);
             return cli_fail(a, &e);
         }
     }
