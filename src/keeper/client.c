@@ -86,6 +86,13 @@ void client_drop(struct client *c)
     keeper_check_done(k);
 }
 
+/* What it is owed cannot be sent: it must not take the rest for the whole. */
+static void lose(struct client *c)
+{
+    buf_clear(&c->out);
+    shutdown(c->source.fd, SHUT_RDWR);
+}
+
 void client_flush(struct client *c)
 {
     while (c->out.len > 0) {
@@ -93,7 +100,7 @@ void client_flush(struct client *c)
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             break;
         if (n < 0) {
-            buf_clear(&c->out); /* nobody will read it; the hang-up comes next */
+            lose(c); /* nobody will read it; the hang-up comes next */
             break;
         }
         buf_consume(&c->out, (size_t)n);
@@ -110,6 +117,8 @@ void client_send(struct client *c, uint8_t type, const void *p, size_t n)
     frame_put_head(head, type, 0, (uint32_t)n);
     buf_add(&c->out, head, sizeof(head));
     buf_add(&c->out, p, n);
+    if (c->out.failed)
+        lose(c);
     client_flush(c);
 }
 

@@ -112,6 +112,7 @@ struct keeper {
     uint64_t cpus;         /* of the host */
     struct loop_source init_watch, wire, listener;
     struct buf wire_in, wire_out;
+    unsigned wire_failures; /* in a row */
     bool hello, stopping, died, winding_up;
     char death[256];
     struct loop_timer stop_timer, cpu_timer;

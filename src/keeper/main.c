@@ -201,7 +201,7 @@ static int stage_lock(struct keeper *k, struct pale_err *e)
     if (fd < 0)
         return err_os(e, "open %s", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, PALE_BUSY, "another keeper has this box");
+        return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "another keeper has this box") : err_os(e, "lock %s", path);
     forget_logs(k->state_dir);
     return 0; /* held until the process ends */
 }
@@ -423,7 +423,7 @@ static int stage_lock_up(struct keeper *k, struct pale_err *e)
             paths[n++] = k->cgroup_base[c];
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_os(e, "give up new privileges");
-    if (landlock_abi() > 0 && (r = landlock_restrict_writes(paths, n, false, e)) < 0)
+    if (landlock_abi() != 0 && (r = landlock_restrict_writes(paths, n, false, e)) < 0)
         return r;
     if ((r = seccomp_load(seccomp_for_program(OWN_KEEPER), e)) < 0)
         return r;

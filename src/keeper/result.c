@@ -61,6 +61,8 @@ void result_set(struct kjob *j, const struct msg_exit *x)
                  number_show_bytes(k->policy.limits[LIMIT_MEMORY].value, text, sizeof(text)));
     } else if (x->flags & EXIT_KILLED) {
         r->flags |= RESULT_KILLED;
+        if (!j->killed)
+            snprintf(j->message, sizeof(j->message), "killed: what watches over it in the box has ended");
     }
 }
 

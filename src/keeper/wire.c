@@ -19,15 +19,22 @@
 
 #define WIRE_IN_MAX (FRAME_HEAD + FRAME_PAYLOAD_MAX)
 #define WIRE_OUT_MAX (8u << 20)
+/* In a row; a kernel that is short of memory for a moment must not cost a box its life. */
+#define WIRE_FAILURES_MAX 100
 
 static void flush(struct keeper *k)
 {
     while (k->wire_out.len > 0) {
         ssize_t n = send(k->wire.fd, k->wire_out.data, k->wire_out.len, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            break;
-        if (n < 0)
+        if (n < 0 && (errno == EPIPE || errno == ECONNRESET))
             return; /* its end shows on the read side */
+        if (n < 0 && errno != EAGAIN && errno != EINTR && ++k->wire_failures > WIRE_FAILURES_MAX) {
+            keeper_box_died(k, "the wire to pale-init cannot be written");
+            return;
+        }
+        if (n < 0)
+            break; /* and again when the loop comes round */
+        k->wire_failures = 0;
         buf_consume(&k->wire_out, (size_t)n);
     }
     loop_want(&k->loop, &k->wire, EPOLLIN | (k->wire_out.len > 0 ? EPOLLOUT : 0));

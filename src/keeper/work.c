@@ -284,6 +284,7 @@ static void finish(struct kjob *j)
     if (j->dropped_bytes)
         j->result.flags |= RESULT_TRUNCATED;
     j->result.message = j->message;
+    result_audit(j); /* before anybody is told */
     struct client *c = j->client;
     if (c) {
         record_start(&w, mem, sizeof(mem));
@@ -293,7 +294,6 @@ static void finish(struct kjob *j)
         client_send(c, TELL_RESULT, mem, w.len);
         client_finish(c);
     }
-    result_audit(j);
     for (struct client *other = k->clients, *next; other; other = next) {
         next = other->next;
         if (other->waiting != j)
