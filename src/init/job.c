@@ -25,6 +25,7 @@
 
 #define AWAIT_BEGIN_US 200
 #define TELL_PID_US 20000
+#define MISSES_MAX 100
 
 static void job_reset(struct job *j)
 {
@@ -307,6 +308,14 @@ static void discard_stream(int *fd)
         own_close(fd);
 }
 
+/* Is the error of the last read or write one that goes by? A pipe has none of its own, so there every one does, within reason. */
+static bool is_passing(struct job *j)
+{
+    if (errno == EINTR || (errno == EAGAIN && !j->exited))
+        return true;
+    return !j->terminal && errno != EPIPE && ++j->misses < MISSES_MAX;
+}
+
 /* Moves output of one stream into the link, within credit and room. */
 static void pump_stream(struct jobs *js, struct job *j, int *fd, bool is_err)
 {
@@ -330,12 +339,15 @@ static void pump_stream(struct jobs *js, struct job *j, int *fd, bool is_err)
         j->credit -= (uint64_t)n;
         if (j->exited && !j->terminal)
             *left -= (uint32_t)n;
-    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        own_close(fd);
-    } else if (j->exited && errno == EAGAIN) {
+        j->misses = 0;
+    } else if (n < 0 && is_passing(j)) {
+        return; /* it comes round again */
+    } else if (n < 0 && errno == EAGAIN) {
         *left = 0;
         if (j->terminal)
             own_close(fd);
+    } else {
+        own_close(fd);
     }
 }
 
@@ -350,7 +362,8 @@ static void feed_input(struct jobs *js, struct job *j)
             j->in_start += (uint32_t)n;
             j->in_len -= (uint32_t)n;
             link_send_u64(js->link, FROM_STDIN_CREDIT, j->chan, (uint64_t)n);
-        } else if (n < 0 && errno != EAGAIN && errno != EINTR) {
+            j->misses = 0;
+        } else if (n < 0 && errno != EAGAIN && !is_passing(j)) {
             own_close(&j->in_fd); /* the reader is gone: what comes now is lost, as in any pipe */
             j->in_len = 0;
         }
@@ -437,16 +450,21 @@ void jobs_polled(struct jobs *js, const struct pollfd *fds)
     }
 }
 
+static uint32_t bytes_in(int fd)
+{
+    int n = 0;
+    for (int tries = 0; fd >= 0 && tries < MISSES_MAX; tries++)
+        if (ioctl(fd, FIONREAD, &n) == 0)
+            return (uint32_t)n;
+    return 0;
+}
+
 /* The command has ended: what stands in its pipes now is its output; what comes later is somebody else's. */
 static void note_exit(struct job *j)
 {
-    int n = 0;
     j->exited = true;
-    if (j->out_fd >= 0 && ioctl(j->out_fd, FIONREAD, &n) == 0)
-        j->drain[0] = (uint32_t)n;
-    n = 0;
-    if (j->err_fd >= 0 && ioctl(j->err_fd, FIONREAD, &n) == 0)
-        j->drain[1] = (uint32_t)n;
+    j->drain[0] = bytes_in(j->out_fd);
+    j->drain[1] = bytes_in(j->err_fd);
 }
 
 void job_report(struct jobs *js, const struct report *r)

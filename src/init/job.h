@@ -30,6 +30,7 @@ struct job {
     bool in_end;
     bool exited, exit_sent;
     uint32_t drain[2]; /* bytes that stood in the pipes when the command ended */
+    unsigned misses;   /* errors of its pipes, in a row */
     struct msg_exit exit;
     bool killing;
     int kill_rounds, quiet_rounds;

@@ -243,8 +243,12 @@ void jobs_children(struct jobs *js)
     pid_t pid;
     int status = 0;
     jobs_reports(js);
-    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    int errors = 0;
+    /* A child that is not taken now would not announce itself again. */
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0 || (pid < 0 && errno != ECHILD && ++errors < ROUNDS_MAX)) {
         struct job *j = NULL;
+        if (pid < 0)
+            continue;
         if (WIFSTOPPED(status)) {
             /* Where the box has one id a command can stop runners, but not for long. A bare command is its own master. */
             if (!js->setup.config.solo)

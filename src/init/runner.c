@@ -349,7 +349,7 @@ static void __attribute__((noreturn)) reap(uint32_t slot, uint32_t generation, p
     for (;;) {
         int status = 0;
         pid_t pid = wait4(-1, &status, 0, NULL);
-        if (pid < 0 && errno == EINTR)
+        if (pid < 0 && errno != ECHILD)
             continue;
         if (pid < 0)
             _exit(0);
