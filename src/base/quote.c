@@ -101,9 +101,10 @@ void quote_again(struct buf *b, const void *p, size_t n, size_t most)
 
 const char *quote_into(char *ret, size_t cap, const void *p, size_t n)
 {
-    own_buf b = {0};
-    buf_init(&b, cap + 64);
+    struct buf b; /* in ret, and never larger: pale-init, which does not allocate, complains with this too */
+    buf_init_lent(&b, cap, ret, cap);
     quote_text(&b, p, n, cap > 4 ? cap - 4 : 0);
-    snprintf(ret, cap, "%s", buf_text(&b));
+    if (buf_text(&b) != ret)
+        ret[0] = 0;
     return ret;
 }
