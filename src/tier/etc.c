@@ -5,7 +5,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -15,7 +14,6 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/limits.h"
-#include "base/number.h"
 #include "base/own.h"
 #include "base/sha256.h"
 
@@ -218,12 +216,16 @@ static int build(const char *runtime_dir, const char *final, const struct ids *i
     if (dir < 0 || mkdirat(dir, name, 0755) < 0)
         return err_os(e, "make %s/%s", runtime_dir, name);
     own_fd etc = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    /* Locked as long as we work on it: whoever can lock it takes it for a dead one's, and may have done so just now. */
+    if (etc >= 0 && ((flock(etc, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) || (fstat(etc, &st) == 0 && st.st_nlink == 0)))
+        return 0;
     mode_t old = umask(022);
     int r = etc < 0 ? err_os(e, "open %s/%s", runtime_dir, name) : fill(ids, host_etc, etc, e);
     umask(old);
-    if (r == 0 && fchmod(etc, 0755) == 0 && renameat(dir, name, dir, made) == 0)
+    if (r == 0 && fchmod(etc, 0755) == 0 && flock(etc, LOCK_UN) == 0 && renameat(dir, name, dir, made) == 0)
         return 0;
-    bool lost_race = r == 0 && (errno == EEXIST || errno == ENOTEMPTY);
+    bool lost_race = r == 0 && (errno == EEXIST || errno == ENOTEMPTY || errno == ENOENT);
     if (r == 0 && !lost_race)
         r = err_os(e, "keep %s", final);
     (void)!fd_remove_tree(dir, name, NULL);
@@ -240,13 +242,8 @@ static void sweep(int dir, const char *keep)
         return;
     }
     for (const struct dirent *en; (en = readdir(d));) {
-        uint64_t pid = 0;
-        if (strncmp(en->d_name, ".etc-", 5) == 0) {
-            if (number_u64(en->d_name + 5, 1 << 30, &pid) && kill((pid_t)pid, 0) < 0 && errno == ESRCH)
-                (void)!fd_remove_tree(dir, en->d_name, NULL);
-            continue;
-        }
-        if (strncmp(en->d_name, "etc-", 4) != 0 || strcmp(en->d_name, keep) == 0)
+        bool half = strncmp(en->d_name, ".etc-", 5) == 0;
+        if (!half && (strncmp(en->d_name, "etc-", 4) != 0 || strcmp(en->d_name, keep) == 0))
             continue;
         own_fd old = openat(dir, en->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (old >= 0 && flock(old, LOCK_EX | LOCK_NB) == 0)

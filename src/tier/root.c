@@ -294,6 +294,8 @@ static int open_base(int root, int fds[BASE_DIRS], struct pale_err *e)
                 return err_os(e, "make %s in the box's root", host);
             if ((fds[i] = mounts_copy(AT_FDCWD, host, e)) < 0)
                 return fds[i];
+        } else if (errno != ENOENT) {
+            return err_os(e, "look at %s", host);
         }
     }
     return 0;
