@@ -189,7 +189,7 @@ int audit_open(struct audit *a, const char *path, bool shared, const char *box, 
 {
     char head[PATH_BYTES_MAX];
     *a = (struct audit){.fd = -1, .shared = shared};
-    buf_init(&a->line, AUDIT_RECORD_MAX);
+    buf_init_lent(&a->line, AUDIT_RECORD_MAX, a->first, sizeof(a->first));
     snprintf(a->box, sizeof(a->box), "%s", box);
     snprintf(a->id, sizeof(a->id), "%s", id);
     snprintf(head, sizeof(head), "%s.head", path);

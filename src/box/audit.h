@@ -25,6 +25,7 @@ struct audit {
     int unready;   /* an errno: the record that was begun cannot be committed */
     char last[SHA256_HEX];
     struct buf line;
+    char first[2048]; /* where line begins: a record of what has happened needs no memory that may not be there */
     struct json json;
     char box[64], id[32];
 };
