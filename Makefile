@@ -8,7 +8,7 @@ SUITE ?= bookworm
 MESON_FLAGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build run test lint bench fuzz cycles guest install clean packages-build packages-test packages-fuzz packages-guest
+.PHONY: build run test lint bench fuzz fault cycles guest install clean packages-build packages-test packages-fuzz packages-guest
 
 build: build/build.ninja
 	@ninja -C build --quiet
@@ -37,6 +37,9 @@ bench: packages-test
 fuzz: packages-fuzz
 	@exec tools/fuzz $(TARGET) $(SECONDS)
 
+fault: packages-test
+	@PALE_FAULT=full exec tools/run-tests --only fault --only leftovers
+
 cycles: packages-test
 	@$(MAKE) --no-print-directory build
 	@PALE_CYCLES=$(CYCLES) exec tools/run-tests --only cycles
@@ -49,4 +52,4 @@ install: build
 	@DESTDIR="$(DESTDIR)" meson install -C build
 
 clean:
-	@rm -rf build build-weak build-asan build-fuzz build-guest
+	@rm -rf build build-weak build-asan build-fault build-fuzz build-guest
