@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a test run must not leave behind: a picture before, a picture after, and the difference that is ours."""
+import glob
 import os
 import pathlib
 import pwd
@@ -57,8 +58,9 @@ def cgroups(ids):
     for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
         left, _, right = line.partition(" - ")
         if right.split()[0] in ("cgroup", "cgroup2"):
-            mount = pathlib.Path(left.split()[4])
-            found |= {str(g): str(g) for g in [*mount.glob("pale/*/*"), *mount.glob("**/pale-*.scope")] if any(i in g.name for i in ids)}
+            mount = glob.escape(left.split()[4])  # and not pathlib, which stumbles over a group that goes away meanwhile
+            groups = [*glob.glob(f"{mount}/pale/*/*"), *glob.glob(f"{mount}/**/pale-*.scope", recursive=True)]
+            found |= {g: g for g in groups if any(i in os.path.basename(g) for i in ids)}
     return found
 
 

@@ -10,7 +10,7 @@
 
 struct reach {
     int fd;
-    pid_t keeper; /* of a one-shot box: our child; else 0 */
+    pid_t keeper;            /* of a one-shot box: our child; else 0 */
     char id[BOX_ID_LEN + 1]; /* … and its id */
     struct buf in;
     size_t taken;        /* bytes of in that were handed out */
