@@ -46,12 +46,11 @@
 static struct keeper state;
 static struct loop_source signals;
 
-static void tell(int fd, uint8_t type, const void *p, size_t n)
+static bool tell(int fd, uint8_t type, const void *p, size_t n)
 {
     uint8_t head[FRAME_HEAD];
     frame_put_head(head, type, 0, (uint32_t)n);
-    if (fd_write_full(fd, head, sizeof(head)))
-        (void)fd_write_full(fd, p, n);
+    return fd_write_full(fd, head, sizeof(head)) && fd_write_full(fd, p, n);
 }
 
 static int give_up(const struct pale_err *e)
@@ -61,7 +60,7 @@ static int give_up(const struct pale_err *e)
     struct msg_error m = {.code = e->code, .text = e->text};
     record_start(&w, mem, sizeof(mem));
     msg_error_write(&m, &w);
-    tell(FIRST_CLIENT, TELL_ERROR, mem, w.len);
+    (void)tell(FIRST_CLIENT, TELL_ERROR, mem, w.len);
     return 125;
 }
 
@@ -440,8 +439,8 @@ static int stage_receipt(struct keeper *k, struct pale_err *e)
 /* The only client of a one-shot box has sent its request already; a lasting box says that it is ready. */
 static int stage_first_client(struct keeper *k, struct pale_err *e)
 {
-    if (!k->once)
-        tell(FIRST_CLIENT, TELL_DONE, NULL, 0);
+    if (!k->once && !tell(FIRST_CLIENT, TELL_DONE, NULL, 0))
+        return err_os(e, "tell that the box is ready"); /* whoever waits for it would wait for ever */
     struct client *c = client_add(k, FIRST_CLIENT);
     if (!c)
         return err_nomem(e);

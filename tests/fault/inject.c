@@ -40,6 +40,7 @@
 
 #define TASKS_MAX 512
 #define IDLE_MS 12
+#define CALLS 512
 #define PROC_MAGIC 0x9fa0
 #define SYSFS_MAGIC 0x62656572
 #define CGROUP_MAGIC 0x27e0eb
@@ -106,6 +107,7 @@ static struct {
     struct task task[TASKS_MAX];
     int tasks;
     bool counting, done; /* done: the fault is in */
+    long calls[ROLE_COUNT][CALLS];
     long all[ROLE_COUNT], can_fail[ROLE_COUNT], can_short[ROLE_COUNT];
     struct list crashes, hangs, left, ends, payloads;
     bool hit;
@@ -536,6 +538,8 @@ static bool at_call(struct task *t)
     if (s.counting && own && is_counted(t->role)) {
         long nr = (long)i.entry.nr;
         bool fails = !never_fails(nr), moves = bytes_arg(nr) != -100;
+        if (nr >= 0 && nr < CALLS)
+            s.calls[t->role][nr]++;
         bool counts = s.call < 0 || s.call == nr;
         long n = s.all[t->role] += counts, f = s.can_fail[t->role] += counts && fails, m = s.can_short[t->role] += counts && moves;
         bool mine = counts && !s.done && s.mode != MODE_COUNT && t->role == s.role;
@@ -787,8 +791,14 @@ static void print_report(bool staged)
     fprintf(f, ",\"counts\":{");
     for (int r = ROLE_CLI, first = 1; r < ROLE_PAYLOAD; r++)
         if (s.all[r]) {
-            fprintf(f, "%s\"%s\":{\"all\":%ld,\"fail\":%ld,\"short\":%ld}", first ? "" : ",", role_names[r], s.all[r], s.can_fail[r],
-                    s.can_short[r]);
+            fprintf(f, "%s\"%s\":{\"all\":%ld,\"fail\":%ld,\"short\":%ld,\"calls\":{", first ? "" : ",", role_names[r], s.all[r],
+                    s.can_fail[r], s.can_short[r]);
+            for (int c = 0, none = 1; c < CALLS; c++)
+                if (s.calls[r][c]) {
+                    fprintf(f, "%s\"%d\":%ld", none ? "" : ",", c, s.calls[r][c]);
+                    none = 0;
+                }
+            fprintf(f, "}}");
             first = 0;
         }
     fprintf(f, "}");
