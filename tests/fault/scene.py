@@ -248,7 +248,9 @@ class Scene:
             bad.append("afterwards: the box is gone")
         if op == "create" and done.exit == 0 and not there:
             bad.append("answer: success, and there is no box")
-        if op == "create" and done.exit not in (0, None) and not killed and there:
+        hit = done.hit or {}
+        untold = hit.get("role") == "cli" and hit.get("name") in ("write", "writev") and hit["args"][0] == 1  # made, but not to be told of
+        if op == "create" and done.exit not in (0, None) and not killed and not untold and there:
             bad.append("leftovers: a box whose making failed is still listed")
         if op == "rm" and done.exit == 0 and there:
             bad.append("answer: success, and the box is still there")
