@@ -444,7 +444,7 @@ bool cgroup_look(const struct cgroup *cg, const char *id, pid_t pid, struct cgro
 /* The last processes may still be on their way out. */
 static void remove_group(const char *path)
 {
-    for (int tries = 0; tries < 200 && rmdir(path) < 0 && errno != ENOENT; tries++)
+    for (int tries = 0; tries < 1000 && rmdir(path) < 0 && errno != ENOENT; tries++)
         usleep(1000);
 }
 

@@ -155,6 +155,7 @@ class Scene:
     def judge(self, op, mode, env=None, only=None):
         """Spoils op once and holds everything against it that should not be. Leaves the home empty."""
         done = self.spoil(op, mode, env, only)
+        self.late = bool(env)  # the fault of a keeper that lives on may come only now
         bad = done.bad
         r = done.report
         if not r["staged"]:
@@ -287,6 +288,8 @@ class Scene:
                 bad.append(f"audit: success, and no {wanted} in the log")
         self.verdict.unlink(missing_ok=True)
         again = self.command("exec", "-q", "b", "--", *self.witness)
+        if again.code and self.late:
+            again = self.command("exec", "-q", "b", "--", *self.witness)
         half_gone = op == "rm" and again.code == 125 and again.err.startswith(b"pale: ")  # to be removed once more, and good for nothing else
         if (again.code or again.out != b"CONFINED\n") and not half_gone:
             bad.append(f"afterwards: pale exec ended with {again.code}: {again.out[:100]!r} {again.errors.strip()}")
