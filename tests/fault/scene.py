@@ -85,6 +85,7 @@ class Scene:
         # name: what is done before, what sets the stage under the injector's eyes, the operation itself
         self.ops = {
             "run": ([], [], ["run", "-q", "-P", str(self.policy), *shows, "--", *self.witness]),
+            "first": ([], [], ["run", "-q", *shows, "--processes", str(PROCESSES), "--", *self.witness]),
             "create": ([], [], create),
             "exec": ([], [create], run),
             "start": ([[create[0], "--no-start", *create[1:]]], [], run),
@@ -118,6 +119,9 @@ class Scene:
         """env: for all of it; only: for the operation itself and not its stage."""
         before, stage, command = self.ops[op]
         self.verdict.unlink(missing_ok=True)
+        if op == "first":  # of a home: the part of /etc that boxes share is not made yet
+            for part in self.runtime.glob("*etc-*"):
+                shutil.rmtree(part, ignore_errors=True)
         for args in before:
             done = self.command(*args)
             if done.code:  # somebody else may have filled the disk for a moment
@@ -172,7 +176,7 @@ class Scene:
         self.judge_confinement(done)
         if not r["hangs"]:
             self.judge_answer(op, kind, done)
-            (self.after_run if op == "run" else self.after_box)(op, kind, done)
+            (self.after_run if op in ("run", "first") else self.after_box)(op, kind, done)
         self.judge_leftovers(done)
         return done
 
@@ -192,7 +196,7 @@ class Scene:
             if not killed_cli:
                 bad.append(f"answer: the command died of signal {done.report.get('signal')}")
         elif done.exit == 0:
-            if op in ("run", "exec", "start") and (done.out != b"CONFINED\n" or self.verdicts()[:1] != ["CONFINED"]):
+            if op in ("run", "first", "exec", "start") and (done.out != b"CONFINED\n" or self.verdicts()[:1] != ["CONFINED"]):
                 bad.append(f"answer: success with the output {done.out[:80]!r}")
             if op == "create" and not re.fullmatch(rb"box b \[user\] id=[0-9a-f]{16}\n", done.out):
                 bad.append(f"answer: success with the output {done.out[:80]!r}")
