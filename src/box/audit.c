@@ -129,7 +129,8 @@ static int write_line(struct audit *a, struct pale_err *e)
     return err_set(e, PALE_OS, "the audit log took only part of a record; is the disk full?");
 }
 
-static int append(struct audit *a, struct pale_err *e)
+/* Writes a->line, of which the first `before` bytes belong to no record. */
+static int append(struct audit *a, size_t before, struct pale_err *e)
 {
     if (a->line.failed)
         return err_set(e, PALE_LIMIT, "an audit record is longer than %u bytes", AUDIT_RECORD_MAX);
@@ -140,15 +141,16 @@ static int append(struct audit *a, struct pale_err *e)
         return r;
     a->lost = 0;
     a->seq++;
-    sha256_hex(a->line.data, a->line.len - 1, a->last);
+    sha256_hex(a->line.data + before, a->line.len - before - 1, a->last);
     write_head(a);
     return 0;
 }
 
-static void begin_line(struct audit *a, const char *event)
+static void begin_line(struct audit *a, const char *before, const char *event)
 {
     char stamp[40];
     buf_clear(&a->line);
+    buf_add_text(&a->line, before);
     json_start(&a->json, &a->line);
     json_object(&a->json, NULL);
     json_u64(&a->json, "seq", a->seq + 1);
@@ -167,15 +169,14 @@ static void end_line(struct audit *a)
     buf_add_text(&a->line, "\n");
 }
 
-/* After a crash in mid-write: close the cut line and say so. */
+/* After a crash in mid-write: close the cut line and say so. In one write: a line that is closed and not explained would look like
+ * somebody's doing for ever. */
 static int recover(struct audit *a, uint64_t torn, struct pale_err *e)
 {
-    if (write(a->fd, "\n", 1) != 1)
-        return err_os(e, "write the audit log");
-    begin_line(a, "audit.recovered");
+    begin_line(a, "\n", "audit.recovered");
     json_u64(&a->json, "torn_bytes", torn);
     end_line(a);
-    return append(a, e);
+    return append(a, 1, e);
 }
 
 static int catch_up(struct audit *a, struct pale_err *e)
@@ -226,7 +227,7 @@ struct json *audit_begin(struct audit *a, const char *event)
         else if (catch_up(a, NULL) < 0 && catch_up(a, NULL) < 0)
             a->unready = errno ? errno : EIO;
     }
-    begin_line(a, event);
+    begin_line(a, "", event);
     return &a->json;
 }
 
@@ -234,7 +235,7 @@ int audit_commit(struct audit *a, struct pale_err *e)
 {
     end_line(a);
     errno = a->unready;
-    int r = a->unready ? err_os(e, "read the audit log") : append(a, e);
+    int r = a->unready ? err_os(e, "read the audit log") : append(a, 0, e);
     a->lost += r < 0;
     if (a->shared)
         flock(a->fd, LOCK_UN);

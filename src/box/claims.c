@@ -47,6 +47,8 @@ static bool clash(const char *a, size_t alen, const char *b, size_t blen)
         return true;
     snprintf(apath, sizeof(apath), "%.*s", (int)(alen - (size_t)(ap + 1 - a)), ap + 1);
     snprintf(bpath, sizeof(bpath), "%.*s", (int)(blen - (size_t)(bp + 1 - b)), bp + 1);
+    if (apath[0] != '/' || bpath[0] != '/')
+        return true; /* nor is one without a path */
     return holds(apath, bpath) || holds(bpath, apath);
 }
 
@@ -56,7 +58,7 @@ static int compare(const char *mine, const char *theirs, struct pale_err *e)
     size_t head = strcspn(theirs, "\n");
     const char *rest = theirs[head] ? theirs + head + 1 : theirs + head;
     for (const char *a = mine; *a; a += strcspn(a, "\n") + 1)
-        for (const char *b = rest; *b; b += strcspn(b, "\n") + 1) {
+        for (const char *b = rest; *b; b += strcspn(b, "\n"), b += *b == '\n') {
             size_t alen = strcspn(a, "\n"), blen = strcspn(b, "\n");
             if (!clash(a, alen, b, blen))
                 continue;
