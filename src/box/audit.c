@@ -54,8 +54,19 @@ static bool read_record(const char *line, size_t n, struct record *ret)
     return strspn(ret->prev, "0123456789abcdef") == 64;
 }
 
-/* Finds the last whole record of the file; *ret_torn is how many bytes stand after its newline. */
-static int read_last(struct audit *a, uint64_t *ret_torn, struct pale_err *e)
+static bool take_record(struct audit *a, const char *line, size_t n)
+{
+    struct record rec;
+    if (!read_record(line, n, &rec))
+        return false;
+    a->seq = rec.seq;
+    sha256_hex(line, n, a->last);
+    return true;
+}
+
+/* Finds the last whole record of the file; *ret_torn is how many bytes stand after the last newline, *ret_unended whether they are
+ * that record, which then lacks nothing but its newline. */
+static int read_last(struct audit *a, uint64_t *ret_torn, bool *ret_unended, struct pale_err *e)
 {
     char block[2 * AUDIT_RECORD_MAX];
     off_t size = lseek(a->fd, 0, SEEK_END);
@@ -79,17 +90,16 @@ static int read_last(struct audit *a, uint64_t *ret_torn, struct pale_err *e)
     *ret_torn = n - end;
     a->seq = 0;
     memcpy(a->last, zeros, sizeof(zeros));
+    *ret_unended = take_record(a, block + end, (size_t)n - end);
+    if (*ret_unended)
+        return 0;
     /* Walk back over lines that are no records: an earlier recovery left them. */
     while (end > 0) {
         size_t start = end - 1;
         while (start > 0 && block[start - 1] != '\n')
             start--;
-        struct record rec;
-        if (read_record(block + start, end - 1 - start, &rec)) {
-            a->seq = rec.seq;
-            sha256_hex(block + start, end - 1 - start, a->last);
+        if (take_record(a, block + start, end - 1 - start))
             return 0;
-        }
         end = start;
     }
     return size == 0 || *ret_torn == (uint64_t)size ? 0 : err_set(e, PALE_CORRUPT, "the audit log holds no record near its end");
@@ -182,7 +192,10 @@ static int recover(struct audit *a, uint64_t torn, struct pale_err *e)
 static int catch_up(struct audit *a, struct pale_err *e)
 {
     uint64_t torn = 0;
-    int r = read_last(a, &torn, e);
+    bool unended = false;
+    int r = read_last(a, &torn, &unended, e);
+    if (r == 0 && unended)
+        return write(a->fd, "\n", 1) == 1 ? 0 : err_os(e, "write the audit log");
     return r == 0 && torn > 0 ? recover(a, torn, e) : r;
 }
 
@@ -216,16 +229,19 @@ void audit_close(struct audit *a)
 
 struct json *audit_begin(struct audit *a, const char *event)
 {
-    a->unready = 0;
+    a->trouble.code = 0;
     if (a->shared) {
         int locked;
         while ((locked = flock(a->fd, LOCK_EX)) < 0 && errno == EINTR)
             ;
-        /* What does not follow the last record would break the chain for all that come after. */
+        /* What does not follow the last record would break the chain for all that come after, and a record behind an end that cannot
+         * be read would be lost in it: the commit then says so. */
         if (locked < 0)
-            a->unready = errno;
-        else if (catch_up(a, NULL) < 0 && catch_up(a, NULL) < 0)
-            a->unready = errno ? errno : EIO;
+            err_os(&a->trouble, "lock the audit log");
+        else if (catch_up(a, &a->trouble) < 0) {
+            a->trouble.code = 0;
+            (void)!catch_up(a, &a->trouble);
+        }
     }
     begin_line(a, "", event);
     return &a->json;
@@ -234,8 +250,7 @@ struct json *audit_begin(struct audit *a, const char *event)
 int audit_commit(struct audit *a, struct pale_err *e)
 {
     end_line(a);
-    errno = a->unready;
-    int r = a->unready ? err_os(e, "read the audit log") : append(a, 0, e);
+    int r = a->trouble.code ? err_set(e, a->trouble.code, "%s", a->trouble.text) : append(a, 0, e);
     a->lost += r < 0;
     if (a->shared)
         flock(a->fd, LOCK_UN);

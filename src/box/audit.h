@@ -22,12 +22,12 @@ struct audit {
     bool shared;
     uint64_t seq;  /* of the last record */
     uint64_t lost; /* records that could not be written since then; the next one says so */
-    int unready;   /* an errno: the record that was begun cannot be committed */
     char last[SHA256_HEX];
     struct buf line;
     char first[2048]; /* where line begins: a record of what has happened needs no memory that may not be there */
     struct json json;
     char box[64], id[32];
+    struct pale_err trouble; /* why the end of a shared log could not be found when the record was begun; code 0: it could */
 };
 
 /* Opens or begins the log at path. box and id stand in every record. */

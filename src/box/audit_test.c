@@ -3,9 +3,12 @@
 #include "base/test.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "box/audit.h"
@@ -152,6 +155,21 @@ static void torn_line_is_kept_and_explained(void **state)
     assert_int_equal(c.records, 4);
 }
 
+/* A cut just before the newline leaves a record that is whole. */
+static void record_that_lacks_only_its_newline_is_ended(void **state)
+{
+    (void)state;
+    write_records(2);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(truncate(path, st.st_size - 1), 0);
+    write_records(1);
+    struct audit_check c = verify();
+    assert_true(c.good);
+    assert_int_equal(c.torn, 0);
+    assert_int_equal(c.records, 3);
+}
+
 static void unexplained_garbage_is_found(void **state)
 {
     (void)state;
@@ -163,10 +181,66 @@ static void unexplained_garbage_is_found(void **state)
     assert_false(verify().good);
 }
 
+static void log_begun_without_a_record_is_good(void **state)
+{
+    (void)state;
+    struct audit a;
+    assert_int_equal(audit_open(&a, path, false, "b", "0123", NULL), 0);
+    audit_close(&a);
+    assert_true(verify().good);
+}
+
+/* A disk that fills up in the middle of the explanation: the log stays as it was, and is explained once there is room. */
+static void recovery_that_does_not_fit_changes_nothing(void **state)
+{
+    (void)state;
+    write_records(2);
+    int fd = open(path, O_WRONLY | O_APPEND);
+    assert_int_equal(write(fd, "{\"seq\":3,\"ti", 12), 12);
+    off_t size = lseek(fd, 0, SEEK_END);
+    close(fd);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit most = {(rlim_t)size + 20, (rlim_t)size + 20};
+        struct audit a;
+        signal(SIGXFSZ, SIG_IGN);
+        _exit(setrlimit(RLIMIT_FSIZE, &most) == 0 && audit_open(&a, path, false, "b", "0123", NULL) < 0 ? 0 : 1);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, size);
+    write_records(1);
+    assert_true(verify().good);
+}
+
+static void shared_log_takes_no_record_behind_an_end_it_cannot_read(void **state)
+{
+    (void)state;
+    struct audit a;
+    struct pale_err e = {0};
+    struct stat st;
+    int fd = open(path, O_WRONLY | O_CREAT, 0600);
+    assert_int_equal(write(fd, "garbage\nmore", 12), 12);
+    close(fd);
+    assert_int_equal(audit_open(&a, path, true, "b", "0123", &e), 0);
+    (void)audit_begin(&a, "exec");
+    assert_int_equal(audit_commit(&a, &e), -PALE_CORRUPT);
+    audit_close(&a);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_size, 12);
+}
+
 TESTS(cmocka_unit_test_setup_teardown(chain_holds_over_several_openings, fresh, clean),
       cmocka_unit_test_setup_teardown(edit_is_found, fresh, clean),
       cmocka_unit_test_setup_teardown(removal_at_the_front_is_found, fresh, clean),
       cmocka_unit_test_setup_teardown(removal_at_the_end_is_found, fresh, clean),
       cmocka_unit_test_setup_teardown(reordering_is_found, fresh, clean),
       cmocka_unit_test_setup_teardown(torn_line_is_kept_and_explained, fresh, clean),
-      cmocka_unit_test_setup_teardown(unexplained_garbage_is_found, fresh, clean))
+      cmocka_unit_test_setup_teardown(record_that_lacks_only_its_newline_is_ended, fresh, clean),
+      cmocka_unit_test_setup_teardown(unexplained_garbage_is_found, fresh, clean),
+      cmocka_unit_test_setup_teardown(log_begun_without_a_record_is_good, fresh, clean),
+      cmocka_unit_test_setup_teardown(recovery_that_does_not_fit_changes_nothing, fresh, clean),
+      cmocka_unit_test_setup_teardown(shared_log_takes_no_record_behind_an_end_it_cannot_read, fresh, clean))
