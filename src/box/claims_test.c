@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -74,4 +75,22 @@ static void claim_of_the_dead_does_not_bind(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
-TESTS(CASE(one_folder_has_one_writer_by_any_name), CASE(folder_above_a_claimed_one_is_refused), CASE(claim_of_the_dead_does_not_bind))
+/* A claim that another keeper was cut short in writing, or that somebody changed. */
+static void claim_that_cannot_be_read_is_no_permission(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"1:2", "1:2 x", "1:2 ", "\n"};
+    char file[96];
+    snprintf(file, sizeof(file), "%s/claim-other", dir);
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+        int mine = -1, theirs = open(file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        assert_true(theirs >= 0 && flock(theirs, LOCK_EX) == 0);
+        assert_true(fd_write_full(theirs, "other\n", 6) && fd_write_full(theirs, lines[i], strlen(lines[i])));
+        assert_int_equal(take("one", a, &mine), -PALE_DENIED);
+        close(theirs);
+    }
+    unlink(file);
+}
+
+TESTS(CASE(one_folder_has_one_writer_by_any_name), CASE(folder_above_a_claimed_one_is_refused), CASE(claim_of_the_dead_does_not_bind),
+      cmocka_unit_test_setup_teardown(claim_that_cannot_be_read_is_no_permission, fresh, clean))
