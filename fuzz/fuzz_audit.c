@@ -198,8 +198,7 @@ static void cut(struct input *in, bool shared)
                 before = file[0].len;
         }
         audit_close(&a);
-        if (!is_good(&c))
-            __builtin_trap();
+        assert(is_good(&c));
         if (file[0].len > before) {
             file[0].len = before + input_number(in, 2) % (file[0].len - before + 1);
             memcpy(file[1].data, head, sizeof(head));

@@ -45,6 +45,7 @@ static struct {
     struct buf audit_line;
     /* What init may expect, and what it has done wrong. */
     bool busy[JOBS_MAX], said_hello, config_seen, must_die;
+    bool wild; /* it has spoken of what it cannot know: what it may expect then is nobody's promise */
     uint64_t input_left[JOBS_MAX];
     bool destroyed;
 } rig;
@@ -69,12 +70,12 @@ static void heard_by_init(const struct frame *f)
     assert(rig.config_seen && f->chan < JOBS_MAX && f->type >= TO_EXEC && f->type <= TO_CLOSE);
     switch (f->type) {
     case TO_EXEC:
-        assert(!rig.busy[f->chan] && msg_exec_parse(f->data, f->len, &m) && !(m.flags & EXEC_DETACH) && m.cwd[0] == '/');
+        assert((rig.wild || !rig.busy[f->chan]) && msg_exec_parse(f->data, f->len, &m) && !(m.flags & EXEC_DETACH) && m.cwd[0] == '/');
         rig.busy[f->chan] = true;
         rig.input_left[f->chan] = STDIN_WINDOW;
         break;
     case TO_STDIN:
-        assert(!rig.busy[f->chan] || f->len <= rig.input_left[f->chan]);
+        assert(rig.wild || !rig.busy[f->chan] || f->len <= rig.input_left[f->chan]);
         rig.input_left[f->chan] -= rig.busy[f->chan] ? f->len : 0;
         break;
     case TO_SIGNAL:
@@ -482,7 +483,7 @@ static bool is_never_right(const struct frame *f)
     if (f->type == FROM_HELLO)
         return rig.said_hello || f->chan != 0 || f->len != 8;
     /* A request that is still on its way to init has given it its channel already. */
-    return !rig.said_hello || f->chan >= JOBS_MAX || (!rig.busy[f->chan] && state.wire_out.len == 0);
+    return !rig.said_hello || f->chan >= JOBS_MAX || (!rig.wild && !rig.busy[f->chan] && state.wire_out.len == 0);
 }
 
 static void push(struct conn *c, const void *p, size_t n)
@@ -506,6 +507,8 @@ static void from_init(uint8_t type, uint16_t chan, const void *p, size_t n)
     if (n)
         memcpy(mem + FRAME_HEAD, p, n);
     push(&rig.conns[0], mem, FRAME_HEAD + n);
+    if (type != FROM_HELLO && chan < JOBS_MAX && !rig.busy[chan])
+        rig.wild = true;
     /* Noted before the keeper may use the channel again. */
     uint64_t v = 0;
     struct msg_exit x;
@@ -539,7 +542,7 @@ static void init_works(struct input *in)
         from_init(FROM_HELLO, 0, number, 8);
         return;
     }
-    if (!j)
+    if (!j || !rig.busy[chan])
         return;
     bool runs = j->state == JOB_RUNNING;
     size_t most = STREAM_WINDOW - j->window_used, n = (size_t)input_byte(in) * 17 + 1;
@@ -576,9 +579,7 @@ static void init_attacks(struct input *in)
         /* Bytes as they are: what comes of them is the keeper's to say, but it must come to rest. */
         const uint8_t *p = input_bytes(in, op & 0x7f, &n);
         push(&rig.conns[0], p, n);
-        for (int i = 0; i < JOBS_MAX; i++)
-            rig.busy[i] = false, rig.input_left[i] = UINT64_MAX / 2;
-        rig.said_hello = true;
+        rig.wild = rig.said_hello = true;
         settle();
         return;
     }
@@ -794,7 +795,7 @@ static void tear_down(void)
     for (int i = 0; i < CONNS_MAX; i++)
         rig.conns[i].used = false;
     rig.pending = rig.source_count = rig.next_source = 0;
-    rig.pending_foreign = rig.init_ended = rig.said_hello = rig.config_seen = rig.must_die = rig.destroyed = false;
+    rig.pending_foreign = rig.init_ended = rig.said_hello = rig.config_seen = rig.must_die = rig.destroyed = rig.wild = false;
     memset(rig.busy, 0, sizeof(rig.busy));
 }
 

@@ -125,8 +125,16 @@ int ledger_parse(const char *text, size_t len, struct ledger *ret, struct pale_e
         good = (ret->count == 0 || take(&c, ",")) && ret->count < LEDGER_STEPS_MAX && take_step(&c, &ret->step[ret->count]);
         ret->count += good;
     }
-    if (good && c.at == c.end)
-        return 0;
+    if (good && c.at == c.end) {
+        /* Numbers with zeros before them, other escapes … mean the same and are not ours. */
+        own_buf again = {0};
+        buf_init(&again, LEDGER_TEXT_MAX);
+        ledger_write(ret, &again);
+        if (again.failed)
+            return err_nomem(e);
+        if (again.len == len && memcmp(again.data, text, len) == 0)
+            return 0;
+    }
     ret->count = 0;
     return err_set(e, PALE_CORRUPT, "it is not what we wrote; put it right by hand or remove it");
 }

@@ -53,6 +53,8 @@ static void parse_refuses_what_we_did_not_write(void **state)
         "{\"version\":1,\"steps\":[{\"do\":\"rm\",\"user\":\"\",\"path\":\"/x\",\"text\":\"\",\"uid\":0,\"gid\":0}]}\n",
         "{\"version\":1,\"steps\":[{\"do\":\"mkdir\",\"user\":\"\",\"path\":\"x\",\"text\":\"\",\"uid\":0,\"gid\":0}]}\n",
         "{\"version\":1,\"steps\":[{\"do\":\"mkdir\",\"user\":\"\",\"path\":\"/x\",\"text\":\"\",\"uid\":-1,\"gid\":0}]}\n",
+        "{\"version\":1,\"steps\":[{\"do\":\"mkdir\",\"user\":\"\",\"path\":\"/x\",\"text\":\"\",\"uid\":00,\"gid\":0}]}\n",
+        "{\"version\":1,\"steps\":[{\"do\":\"mkdir\",\"user\":\"\",\"path\":\"/\x1b\",\"text\":\"\",\"uid\":0,\"gid\":0}]}\n",
     };
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)

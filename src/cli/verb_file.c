@@ -72,11 +72,13 @@ static bool take_entry(const char **at, const char *end, struct entry *ret)
         if (!space || (size_t)(space - p) >= sizeof(word[0]))
             return false;
         snprintf(word[i], sizeof(word[i]), "%.*s", (int)(space - p), p);
+        if (strlen(word[i]) != (size_t)(space - p))
+            return false; /* a NUL in it */
         p = space + 1;
     }
     const char *nul = memchr(p, 0, (size_t)(end - p));
     const char *second = nul ? memchr(nul + 1, 0, (size_t)(end - nul - 1)) : NULL;
-    if (!second || !strchr("fdlpscb?", ret->type) || !number_u64(word[0], 7777, &ret->mode) ||
+    if (!second || !ret->type || !strchr("fdlpscb?", ret->type) || !number_u64(word[0], 7777, &ret->mode) ||
         !number_u64(word[1], UINT64_MAX, &ret->size) || !number_i64(word[2], &ret->mtime))
         return false;
     ret->name = p;
