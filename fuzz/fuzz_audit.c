@@ -186,7 +186,7 @@ static void cut(struct input *in, bool shared)
     struct audit_check c;
     struct pale_err e = {0};
     uint8_t head[HEAD_BYTES];
-    unsigned count = 1 + input_byte(in) % 4;
+    unsigned count = 1 + input_byte(in) % 3;
     size_t before = 0;
     for (unsigned round = 0; round < 2; round++) {
         if (audit_open(&a, "log", shared, "box", "0123456789abcdef", &e) < 0)

@@ -42,12 +42,12 @@ static int node_count; /* node 0 stands outside, node 1 is the folder the bundle
 static int open_node[NODES_MAX], open_count;
 static struct input stream;
 
-static void plain(const char *name)
+UNSEEN static void plain(const char *name)
 {
     assert(name[0] && strlen(name) < 256 && !strchr(name, '/') && strcmp(name, ".") != 0 && strcmp(name, "..") != 0);
 }
 
-static int folder_of(int fd)
+UNSEEN static int folder_of(int fd)
 {
     assert(fd >= FD_FIRST && fd < FD_FIRST + open_count && open_node[fd - FD_FIRST] > 0);
     int n = open_node[fd - FD_FIRST];
@@ -55,7 +55,7 @@ static int folder_of(int fd)
     return n;
 }
 
-static int find(int parent, const char *name)
+UNSEEN static int find(int parent, const char *name)
 {
     for (int i = 2; i < node_count; i++)
         if (nodes[i].kind != NONE && nodes[i].parent == parent && strcmp(nodes[i].name, name) == 0)
@@ -63,7 +63,7 @@ static int find(int parent, const char *name)
     return -1;
 }
 
-static int make(int parent, const char *name, enum kind kind, mode_t mode)
+UNSEEN static int make(int parent, const char *name, enum kind kind, mode_t mode)
 {
     if (node_count == NODES_MAX)
         return errno = ENOSPC, -1;
@@ -72,7 +72,7 @@ static int make(int parent, const char *name, enum kind kind, mode_t mode)
     return node_count++;
 }
 
-static int open_as(int node)
+UNSEEN static int open_as(int node)
 {
     if (open_count == NODES_MAX)
         return errno = EMFILE, -1;
@@ -80,7 +80,7 @@ static int open_as(int node)
     return FD_FIRST + open_count++;
 }
 
-static int mem_openat(int fd, const char *name, int flags, ...)
+UNSEEN static int mem_openat(int fd, const char *name, int flags, ...)
 {
     int parent = folder_of(fd), n;
     plain(name);
@@ -101,7 +101,7 @@ static int mem_openat(int fd, const char *name, int flags, ...)
     return n < 0 ? -1 : open_as(n);
 }
 
-static int mem_unlinkat(int fd, const char *name, int flags)
+UNSEEN static int mem_unlinkat(int fd, const char *name, int flags)
 {
     int n = find(folder_of(fd), name);
     plain(name);
@@ -114,7 +114,7 @@ static int mem_unlinkat(int fd, const char *name, int flags)
     return 0;
 }
 
-static int mem_mkdirat(int fd, const char *name, mode_t mode)
+UNSEEN static int mem_mkdirat(int fd, const char *name, mode_t mode)
 {
     plain(name);
     if (find(folder_of(fd), name) >= 0)
@@ -122,14 +122,14 @@ static int mem_mkdirat(int fd, const char *name, mode_t mode)
     return make(folder_of(fd), name, FOLDER, mode) < 0 ? -1 : 0;
 }
 
-static void add_up(struct node *n, const void *p, size_t len)
+UNSEEN static void add_up(struct node *n, const void *p, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         n->sum = n->sum * 31 + ((const uint8_t *)p)[i];
     n->bytes += len;
 }
 
-static int mem_symlinkat(const char *target, int fd, const char *name)
+UNSEEN static int mem_symlinkat(const char *target, int fd, const char *name)
 {
     plain(name);
     assert(target[0]);
@@ -141,7 +141,7 @@ static int mem_symlinkat(const char *target, int fd, const char *name)
     return n < 0 ? -1 : 0;
 }
 
-static int mem_renameat(int from_fd, const char *from, int to_fd, const char *to)
+UNSEEN static int mem_renameat(int from_fd, const char *from, int to_fd, const char *to)
 {
     plain(from);
     plain(to);
@@ -229,7 +229,7 @@ static int mem_close(int fd)
 /* clang-format on */
 
 /* Does a relative target, read by a reader of its own, stay below the bundle's top when it stands in a folder at this depth? */
-static void check_tree(const struct bundle_count *c)
+UNSEEN static void check_tree(const struct bundle_count *c)
 {
     uint64_t files = 0, links = 0;
     for (int i = 2; i < node_count; i++) {
@@ -265,7 +265,7 @@ static void open_scratch(void)
     assert(pipe2(pipe_fds, O_CLOEXEC) == 0 && fcntl(pipe_fds[0], F_SETPIPE_SZ, 1 << 20) > 0);
 }
 
-static void there_and_back(const uint8_t *data, size_t size, bool inner)
+UNSEEN static void there_and_back(const uint8_t *data, size_t size, bool inner)
 {
     struct bundle_count one = {0}, two = {0}, three = {0};
     struct pale_err e = {0};

@@ -95,7 +95,7 @@ int64_t reaper_tick(struct jobs *js)
 
 /* --- what init says --- */
 
-static void heard(const struct frame *f)
+UNSEEN static void heard(const struct frame *f)
 {
     struct msg_exit x;
     uint64_t v;
@@ -126,7 +126,7 @@ static void heard(const struct frame *f)
     }
 }
 
-static void read_wire(void)
+UNSEEN static void read_wire(void)
 {
     size_t at = 0, used;
     struct frame f;
@@ -242,7 +242,7 @@ static void runner_ended(struct job *j)
         j->exited = true;
 }
 
-static void turn(void)
+UNSEEN static void turn(void)
 {
     static struct pollfd fds[JOBS_POLL_MAX];
     int n = jobs_poll(&jobs, fds);
@@ -295,7 +295,7 @@ static bool step(struct input *in)
     }
 }
 
-static void reset(void)
+UNSEEN static void reset(void)
 {
     static bool made;
     static int report_pipe[2];

@@ -50,14 +50,14 @@ static struct {
     bool destroyed;
 } rig;
 
-static struct conn *conn_of(int fd)
+UNSEEN static struct conn *conn_of(int fd)
 {
     assert(fd >= FD_CONN && fd < FD_CONN + CONNS_MAX && rig.conns[fd - FD_CONN].used);
     return &rig.conns[fd - FD_CONN];
 }
 
 /* What the keeper says to init must be what init takes. */
-static void heard_by_init(const struct frame *f)
+UNSEEN static void heard_by_init(const struct frame *f)
 {
     static struct msg_exec m;
     struct msg_config c;
@@ -90,7 +90,7 @@ static void heard_by_init(const struct frame *f)
     }
 }
 
-static void heard_by_client(const struct frame *f)
+UNSEEN static void heard_by_client(const struct frame *f)
 {
     struct msg_result result;
     struct msg_error error;
@@ -123,7 +123,7 @@ static void heard_by_client(const struct frame *f)
     }
 }
 
-static void hear(struct conn *c, const uint8_t *p, size_t n)
+UNSEEN static void hear(struct conn *c, const uint8_t *p, size_t n)
 {
     struct frame f;
     size_t used, at = 0;
@@ -140,7 +140,7 @@ static void hear(struct conn *c, const uint8_t *p, size_t n)
     memmove(c->out, c->out + at, c->out_len);
 }
 
-ssize_t rig_send(int fd, const void *p, size_t n, int flags)
+UNSEEN ssize_t rig_send(int fd, const void *p, size_t n, int flags)
 {
     assert(flags & MSG_DONTWAIT && flags & MSG_NOSIGNAL);
     if (fd < 0)
@@ -158,7 +158,7 @@ ssize_t rig_send(int fd, const void *p, size_t n, int flags)
     return (ssize_t)n;
 }
 
-ssize_t rig_recv(int fd, void *p, size_t n, int flags)
+UNSEEN ssize_t rig_recv(int fd, void *p, size_t n, int flags)
 {
     assert(flags & MSG_DONTWAIT && n > 0);
     if (fd < 0)
@@ -173,7 +173,7 @@ ssize_t rig_recv(int fd, void *p, size_t n, int flags)
     return (ssize_t)n;
 }
 
-static int new_conn(void)
+UNSEEN static int new_conn(void)
 {
     for (int i = 1; i < CONNS_MAX; i++)
         if (!rig.conns[i].used) {
@@ -262,7 +262,7 @@ int loop_open(struct loop *l, struct pale_err *e)
     return 0;
 }
 
-int loop_add(struct loop *l, struct loop_source *s, uint32_t events, struct pale_err *e)
+UNSEEN int loop_add(struct loop *l, struct loop_source *s, uint32_t events, struct pale_err *e)
 {
     (void)l, (void)e;
     assert(rig.source_count < SOURCES_MAX && s->fd >= 0);
@@ -273,7 +273,7 @@ int loop_add(struct loop *l, struct loop_source *s, uint32_t events, struct pale
     return 0;
 }
 
-void loop_want(struct loop *l, struct loop_source *s, uint32_t events)
+UNSEEN void loop_want(struct loop *l, struct loop_source *s, uint32_t events)
 {
     (void)l;
     for (size_t i = 0; i < rig.source_count; i++)
@@ -281,7 +281,7 @@ void loop_want(struct loop *l, struct loop_source *s, uint32_t events)
             s->events = events;
 }
 
-void loop_remove(struct loop *l, struct loop_source *s)
+UNSEEN void loop_remove(struct loop *l, struct loop_source *s)
 {
     (void)l;
     for (size_t i = 0; i < rig.source_count; i++)
@@ -292,7 +292,7 @@ void loop_remove(struct loop *l, struct loop_source *s)
     s->events = 0;
 }
 
-void loop_disarm(struct loop *l, struct loop_timer *t)
+UNSEEN void loop_disarm(struct loop *l, struct loop_timer *t)
 {
     if (!t->armed)
         return;
@@ -305,7 +305,7 @@ void loop_disarm(struct loop *l, struct loop_timer *t)
     t->next = NULL;
 }
 
-void loop_arm(struct loop *l, struct loop_timer *t, int64_t due_ms)
+UNSEEN void loop_arm(struct loop *l, struct loop_timer *t, int64_t due_ms)
 {
     loop_disarm(l, t);
     struct loop_timer **at = &l->timers;
@@ -382,7 +382,7 @@ void wall_destroy(struct wall *w)
 
 /* --- turning --- */
 
-static uint32_t ready_events(const struct loop_source *s)
+UNSEEN static uint32_t ready_events(const struct loop_source *s)
 {
     uint32_t e = 0;
     if (s->fd == FD_LISTENER)
@@ -399,7 +399,7 @@ static uint32_t ready_events(const struct loop_source *s)
     return e & (s->events | EPOLLHUP | EPOLLERR);
 }
 
-static bool turn(void)
+UNSEEN static bool turn(void)
 {
     struct loop *l = &state.loop;
     struct loop_timer *t = l->timers;
@@ -422,7 +422,7 @@ static bool turn(void)
     return false;
 }
 
-static bool has_job(const struct kjob *j)
+UNSEEN static bool has_job(const struct kjob *j)
 {
     const struct kjob *at = state.jobs;
     while (at && at != j)
@@ -430,12 +430,12 @@ static bool has_job(const struct kjob *j)
     return at;
 }
 
-static void check_buf(const struct buf *b)
+UNSEEN static void check_buf(const struct buf *b)
 {
     assert(!b->failed && b->len <= b->cap && b->cap <= b->max);
 }
 
-static void check(void)
+UNSEEN static void check(void)
 {
     struct keeper *k = &state;
     size_t jobs = 0, clients = 0, running = 0;
@@ -463,7 +463,7 @@ static void check(void)
         assert(running == 0 && k->wire.fd == -1 && k->listener.fd == -1 && rig.destroyed);
 }
 
-static void settle(void)
+UNSEEN static void settle(void)
 {
     int turns = 0;
     while (turn())
@@ -731,7 +731,7 @@ static void step(struct input *in, enum rig_hostile hostile)
         settle();
 }
 
-static void set_up(struct input *in)
+UNSEEN static void set_up(struct input *in)
 {
     static struct policy policy;
     static char dir[64];
@@ -772,7 +772,7 @@ static void set_up(struct input *in)
         assert(client_listen(k, &e) == 0);
 }
 
-static void tear_down(void)
+UNSEEN static void tear_down(void)
 {
     struct keeper *k = &state;
     for (struct client *c = k->clients, *next; c; c = next) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "fresh.h"
 #include "input.h"
 #include "policy/policy.h"
 #include "reader/filemap.h"
@@ -26,7 +27,7 @@ static inline void policy_file_read(const uint8_t *data, size_t size, bool is_js
     assert(text);
     memcpy(text, data, size);
     text[size] = 0;
-    assert(policy_init(&p, &e) == 0);
+    fresh_policy(&p);
     assert(load_tree(text, size, is_json, &root, &c, &e) == 0);
     if (root && root->kind == NODE_MAP)
         (capability ? filemap_capability : filemap_pale)(&j, root);
