@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The door: what a person types. Meson builds, tools/ does the rest.
 PREFIX ?= /usr/local
-TARGET ?= policy_text
+TARGET ?= keeper_init
 SECONDS ?= 60
 CYCLES ?= 2000
 SUITE ?= bookworm

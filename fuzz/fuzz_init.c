@@ -46,7 +46,8 @@ static pid_t start(uint32_t slot, const struct msg_exec *m, const struct runner_
     return next_pid++;
 }
 
-pid_t runner_start(const struct runner_setup *s, uint32_t slot, uint32_t generation, const struct msg_exec *m, const struct runner_stdio *io)
+pid_t runner_start(const struct runner_setup *s, uint32_t slot, uint32_t generation, const struct msg_exec *m,
+                   const struct runner_stdio *io)
 {
     (void)s, (void)generation;
     return start(slot, m, io);

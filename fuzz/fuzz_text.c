@@ -295,8 +295,10 @@ static void try_ask(struct input *in)
     unsigned kind = input_byte(in);
     fresh_policy(&p);
     for (int i = 0; i < 3; i++) {
-        static const char *const keys[][3] = {
-            {"read", "volumes", "project.path"}, {"write", "volumes", "project.mode"}, {"network", "network.egress", "network.egress"}, {"env.pass", "env.set", "env.pass"}};
+        static const char *const keys[][3] = {{"read", "volumes", "project.path"},
+                                              {"write", "volumes", "project.mode"},
+                                              {"network", "network.egress", "network.egress"},
+                                              {"env.pass", "env.set", "env.pass"}};
         input_text(in, text, sizeof(text));
         (void)!policy_set(&p, keys[kind % 4][i], text, &e);
     }

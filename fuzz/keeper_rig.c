@@ -521,14 +521,26 @@ static void from_init(uint8_t type, uint16_t chan, const void *p, size_t n)
     settle();
 }
 
-static void init_exit(struct input *in, uint16_t chan)
+static void put_number(uint8_t *p, uint64_t v)
 {
-    uint8_t mem[128], b = input_byte(in);
+    for (int i = 0; i < 8; i++)
+        p[i] = (uint8_t)(v >> (8 * i));
+}
+
+static size_t exit_of(struct input *in, uint8_t *mem, size_t cap)
+{
+    uint8_t b = input_byte(in);
     struct record_writer w;
     struct msg_exit x = {.flags = b & 15, .value = input_number(in, 2), .stage = b >> 4, .cpu_us = 7, .peak_kib = 9};
-    record_start(&w, mem, sizeof(mem));
+    record_start(&w, mem, cap);
     msg_exit_write(&x, &w);
-    from_init(FROM_EXIT, chan, mem, w.len);
+    return w.len;
+}
+
+static void init_exit(struct input *in, uint16_t chan)
+{
+    uint8_t mem[128];
+    from_init(FROM_EXIT, chan, mem, exit_of(in, mem, sizeof(mem)));
 }
 
 /* A step as an honest init might take it. */
@@ -536,7 +548,7 @@ static void init_works(struct input *in)
 {
     static const uint8_t data[4096];
     uint8_t op = input_byte(in), number[8] = {1};
-    uint16_t chan = input_byte(in);
+    uint16_t chan = input_byte(in) & 7;
     struct kjob *j = state.by_chan[chan];
     if (!rig.said_hello) {
         from_init(FROM_HELLO, 0, number, 8);
@@ -583,11 +595,20 @@ static void init_attacks(struct input *in)
         settle();
         return;
     }
-    uint16_t chan = input_byte(in);
-    uint8_t type = op & 7 ? types[op & 7] : input_byte(in);
+    uint16_t chan = input_byte(in) & 7;
+    uint8_t type = op & 7 ? types[op & 7] : input_byte(in), mem[128];
     if (op & 0x40)
-        chan |= (uint16_t)(input_byte(in) << 8);
-    const uint8_t *p = input_bytes(in, input_byte(in), &n);
+        chan = (uint16_t)input_number(in, 2);
+    const uint8_t *p = mem;
+    if (op & 0x20 && type == FROM_EXIT) {
+        n = exit_of(in, mem, sizeof(mem));
+    } else if (op & 0x20) {
+        /* One number in its eight bytes, small or large. */
+        n = 8;
+        put_number(mem, input_number(in, op & 0x10 ? 8 : 2));
+    } else {
+        p = input_bytes(in, input_byte(in), &n);
+    }
     from_init(type, chan, p, n);
 }
 
@@ -680,6 +701,12 @@ static void client_attacks(struct input *in)
     if (op & 0x80) {
         const uint8_t *p = input_bytes(in, op & 0x7f, &n);
         push(c, p, n);
+        return;
+    }
+    uint8_t number[8];
+    if (op & 0x40) {
+        put_number(number, input_number(in, op & 0x20 ? 8 : 2));
+        from_client(c, (uint8_t)(ASK_EXEC + op % 16), number, sizeof(number));
         return;
     }
     const uint8_t *p = input_bytes(in, input_byte(in), &n);
