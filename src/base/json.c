@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/quote.h"
+#include "base/weak.h"
 
 void json_start(struct json *j, struct buf *out)
 {
@@ -17,6 +18,10 @@ static void string(struct buf *b, const void *p, size_t n)
 {
     const unsigned char *s = p;
     buf_add_text(b, "\"");
+    if (weak_word("quote")) {
+        buf_add(b, p, n);
+        n = 0;
+    }
     for (size_t i = 0; i < n;) {
         unsigned point = 0;
         size_t run = quote_plain(s + i, n - i);

@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/weak.h"
 
 #define PREFIX "claim-"
 #define CLAIMS_BYTES_MAX (POLICY_LIST_MAX * PATH_BYTES_MAX)
@@ -120,7 +121,7 @@ int claims_take(const char *runtime_dir, const char *id, const char *name, const
     own_fd lock = dir < 0 ? -1 : openat(dir, "claims.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (lock < 0 || flock(lock, LOCK_EX) < 0)
         return err_os(e, "lock the claims of boxes in %s", runtime_dir);
-    r = check_all(dir, own, buf_text(&lines), e);
+    r = weak_word("claims") ? 0 : check_all(dir, own, buf_text(&lines), e);
     if (r < 0)
         return r;
     own_fd fd = openat(dir, own, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "base/quote.h"
 #include "base/sha256.h"
+#include "base/weak.h"
 #include "confine/errand.h"
 
 static int too_long(struct pale_err *e)
@@ -70,6 +71,8 @@ int place_state_dir(char *ret, size_t cap, struct pale_err *e)
 static int is_private_dir(const char *path, struct pale_err *e)
 {
     struct stat st;
+    if (weak_word("private-dir"))
+        return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     if (lstat(path, &st) < 0)
         return errno == ENOENT || errno == ENOTDIR || errno == EACCES ? 0 : err_os(e, "look at %s", path);
     return S_ISDIR(st.st_mode) && st.st_uid == geteuid() && (st.st_mode & 077) == 0;
@@ -279,7 +282,7 @@ int place_refuse_own(const char *path, struct pale_err *e)
         r = place_runtime_dir(own[1], sizeof(own[1]), e);
     if (r == 0)
         r = user_boxes(own[2], sizeof(own[2]), e);
-    for (size_t i = 0; r == 0 && i < 3; i++) {
+    for (size_t i = 0; r == 0 && i < 3 && !weak_word("own-places"); i++) {
         char real[PATH_BYTES_MAX];
         const char *dir = realpath(own[i], real) ? real : own[i];
         if (path_is_within(path, dir) || path_is_within(dir, path))

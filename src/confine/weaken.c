@@ -27,6 +27,23 @@ static const char *const names[WEAKEN_COUNT] = {
     [WEAKEN_OUTPUT] = "output",
     [WEAKEN_DUMPABLE] = "dumpable",
     [WEAKEN_RECEIPT] = "receipt",
+    [WEAKEN_GUARD] = "guard",
+    [WEAKEN_CORE] = "core",
+    [WEAKEN_CGROUPNS] = "cgroupns",
+    [WEAKEN_MOUNT_FLAGS] = "mount-flags",
+    [WEAKEN_NOFOLLOW] = "nofollow",
+    [WEAKEN_IDS] = "ids",
+    [WEAKEN_CLAIMS] = "claims",
+    [WEAKEN_DEATH] = "death",
+    [WEAKEN_PLAIN_OPEN] = "plain-open",
+    [WEAKEN_QUOTE] = "quote",
+    [WEAKEN_AUDIT_CHAIN] = "audit-chain",
+    [WEAKEN_NAMES] = "names",
+    [WEAKEN_USERS] = "users",
+    [WEAKEN_PRIVATE_DIR] = "private-dir",
+    [WEAKEN_OWN_PLACES] = "own-places",
+    [WEAKEN_POLICY_CHECK] = "policy-check",
+    [WEAKEN_READER_LOCK] = "reader-lock",
 };
 
 uint64_t weaken_from_env(void)

@@ -15,17 +15,34 @@ enum weaken {
     WEAKEN_NETNS,
     WEAKEN_IPCNS,
     WEAKEN_PIDNS,
-    WEAKEN_ROOT,      /* the host's root is left in place below the box's */
-    WEAKEN_READONLY,  /* host folders are mounted writable */
-    WEAKEN_PROC_MASK, /* /proc is whole and /proc/sys writable */
-    WEAKEN_FDS,       /* descriptors are not closed before a command starts */
-    WEAKEN_ENV,       /* the host's environment comes in */
-    WEAKEN_LIMITS,    /* no cgroup, no process limit */
-    WEAKEN_USER_MAX,  /* the per-namespace limits of user.max_* stay open */
-    WEAKEN_TREE_KILL, /* only the command itself is killed, not its descendants */
-    WEAKEN_OUTPUT,    /* output is not capped */
-    WEAKEN_DUMPABLE,  /* pale-init can be looked into */
-    WEAKEN_RECEIPT,   /* a box is handed over without a probe */
+    WEAKEN_ROOT,         /* the host's root is left in place below the box's */
+    WEAKEN_READONLY,     /* host folders are mounted writable */
+    WEAKEN_PROC_MASK,    /* /proc is whole and /proc/sys writable */
+    WEAKEN_FDS,          /* descriptors are not closed before a command starts */
+    WEAKEN_ENV,          /* the host's environment comes in */
+    WEAKEN_LIMITS,       /* no cgroup, no process limit */
+    WEAKEN_USER_MAX,     /* the per-namespace limits of user.max_* stay open */
+    WEAKEN_TREE_KILL,    /* only the command itself is killed, not its descendants */
+    WEAKEN_OUTPUT,       /* output is not capped */
+    WEAKEN_DUMPABLE,     /* pale-init can be looked into */
+    WEAKEN_RECEIPT,      /* a box is handed over without a probe */
+    WEAKEN_GUARD,        /* guarded names of a live project are left writable, .pale is shown */
+    WEAKEN_CORE,         /* a crash may leave a core file */
+    WEAKEN_CGROUPNS,     /* the host's cgroup paths are seen */
+    WEAKEN_MOUNT_FLAGS,  /* mounts are neither nosuid nor nodev */
+    WEAKEN_NOFOLLOW,     /* host paths and mount points are followed through symlinks */
+    WEAKEN_IDS,          /* root's boxes have the host's own ids */
+    WEAKEN_CLAIMS,       /* two boxes may write one folder */
+    WEAKEN_DEATH,        /* a box does not end with its keeper */
+    WEAKEN_PLAIN_OPEN,   /* file requests open whatever stands there */
+    WEAKEN_QUOTE,        /* foreign text is printed as it is */
+    WEAKEN_AUDIT_CHAIN,  /* a verification looks at nothing */
+    WEAKEN_NAMES,        /* any text is a box name */
+    WEAKEN_USERS,        /* a user that cannot be read is taken for root, or for the only one */
+    WEAKEN_PRIVATE_DIR,  /* a folder of somebody else's serves for sockets */
+    WEAKEN_OWN_PLACES,   /* pale's own folders may be given to a box */
+    WEAKEN_POLICY_CHECK, /* every path may be given, and what cannot be held is accepted */
+    WEAKEN_READER_LOCK,  /* pale-policy reads without locking itself up */
     WEAKEN_COUNT,
 };
 

@@ -141,5 +141,7 @@ int main(void)
     link_send_u64(&state.link, FROM_HELLO, 0, WIRE_VERSION);
     while (turn(&state))
         ;
+    while (is_weak(weak, WEAKEN_DEATH))
+        pause();
     return 0;
 }

@@ -73,6 +73,13 @@ static void note_cpu(struct job *j, pid_t root)
         j->exit.cpu_us = us;
 }
 
+/* Everything in the box. A twin without a pid namespace of its own must not mean everything on the host. */
+static void kill_all(const struct jobs *js)
+{
+    if (!is_weak(js->setup.config.weaken, WEAKEN_PIDNS))
+        kill(-1, SIGKILL);
+}
+
 /* One round for one job; true when nothing of it is left. */
 static bool kill_round(struct jobs *js, struct job *j)
 {
@@ -84,7 +91,7 @@ static bool kill_round(struct jobs *js, struct job *j)
     if (js->setup.config.solo) {
         if (tree_read(&tree, js->proc_fd) && tree_mark(&tree, getpid()) > 0)
             note_cpu(j, getpid());
-        kill(-1, SIGKILL); /* all there is, is its own */
+        kill_all(js); /* all there is, is its own */
         return true;
     }
     if (j->runner <= 0)
@@ -94,7 +101,7 @@ static bool kill_round(struct jobs *js, struct job *j)
     bool read = ++j->kill_rounds <= ROUNDS_MAX && tree_read(&tree, js->proc_fd) && !tree.overflow;
     kill(j->runner, SIGCONT);
     if (!read) {
-        kill(-1, SIGKILL);
+        kill_all(js);
         return true;
     }
     if (tree_mark(&tree, j->runner) == 0)
@@ -118,7 +125,7 @@ static bool sweep_round(struct jobs *js)
 {
     int found = 0;
     if (++js->sweep_rounds > ROUNDS_MAX || !tree_read(&tree, js->proc_fd) || tree.overflow) {
-        kill(-1, SIGKILL);
+        kill_all(js);
         return true;
     }
     pid_t own = getpid();

@@ -104,7 +104,8 @@ static void set_limits(const struct child *c)
     /* Counted in the inner user namespace, where only commands are: exact, but for a waiting spare that takes one. */
     if (conf->processes && setrlimit(RLIMIT_NPROC, &tasks) < 0)
         fail(c, STAGE_CONFINE, errno);
-    if (setrlimit(RLIMIT_CORE, &none) < 0 || (conf->nofile && setrlimit(RLIMIT_NOFILE, &files) < 0 && errno != EPERM))
+    bool core = is_weak(conf->weaken, WEAKEN_CORE);
+    if ((!core && setrlimit(RLIMIT_CORE, &none) < 0) || (conf->nofile && setrlimit(RLIMIT_NOFILE, &files) < 0 && errno != EPERM))
         fail(c, STAGE_CONFINE, errno);
 }
 

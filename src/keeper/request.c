@@ -29,6 +29,10 @@ static int parse_user(const struct keeper *k, const char *user, uint32_t *ret_ui
         *colon++ = 0;
     bool good =
         strlen(user) < sizeof(text) && number_u64(text, 65534, &uid) && (colon ? number_u64(colon, 65534, &gid) : (gid = uid, true));
+    if (!good && is_weak(k->weaken, WEAKEN_USERS)) {
+        *ret_uid = *ret_gid = k->ids.kind == IDS_ONE ? RUNNER_DEFAULT_ID : 0;
+        return 0;
+    }
     if (!good)
         return err_set(e, PALE_BAD_INPUT, "user must be " WALL_USER ", root, UID or UID:GID");
     if (k->ids.kind == IDS_ONE && (uid != k->ids.uid || gid != k->ids.gid))

@@ -245,7 +245,7 @@ static int await_keeper(const struct builder *b, struct pale_err *e)
 static int enter_cgroup(const struct builder *b, struct pale_err *e)
 {
     int r = await_keeper(b, e);
-    if (r == 0 && unshare(CLONE_NEWCGROUP) < 0)
+    if (r == 0 && !is_weak(b->plan->weaken, WEAKEN_CGROUPNS) && unshare(CLONE_NEWCGROUP) < 0)
         r = err_os(e, "make the box's cgroup namespace");
     return r;
 }
@@ -274,7 +274,7 @@ static int build(struct builder *b, struct pale_err *e)
     if (prctl(PR_SET_DUMPABLE, 1) < 0)
         return err_os(e, "prctl");
     /* After the change of ids, which would clear it. A keeper that died before has closed the pipe we read last. */
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+    if (!is_weak(plan->weaken, WEAKEN_DEATH) && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
         return err_os(e, "tie the box's life to its keeper's");
     umask(022);
     if ((r = mounts_make_private(e)) < 0 || (r = root_open_sources(plan, &b->sources, e)) < 0)

@@ -20,6 +20,7 @@
 #include "base/limits.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/weak.h"
 #include "confine/kernel.h"
 #include "confine/mounts.h"
 #include "confine/weaken.h"
@@ -72,7 +73,9 @@ void root_sources_done(struct root_sources *s)
 static int open_host(const char *path, struct pale_err *e)
 {
     own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int fd = root < 0 ? -1 : fd_open_beneath(root, path[1] ? path + 1 : ".", O_PATH, 0);
+    int fd = root < 0                ? -1
+             : weak_word("nofollow") ? open(path, O_PATH | O_CLOEXEC)
+                                     : fd_open_beneath(root, path[1] ? path + 1 : ".", O_PATH, 0);
     if (fd < 0 && errno == ELOOP)
         return err_set(e, PALE_DENIED, "%s: a symlink now stands in this path; make the box again if that is meant", path);
     return fd < 0 ? err_os(e, "open %s", path) : fd;
@@ -190,7 +193,7 @@ static int make_dirs(int root, const char *rel, size_t len, struct pale_err *e)
         name[n] = 0;
         if (mkdirat(at, name, 0755) < 0 && errno != EEXIST)
             return err_os(e, "make %s of /%s in the box", name, rel);
-        int next = openat(at, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int next = openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC | (weak_word("nofollow") ? 0 : O_NOFOLLOW));
         if (next < 0)
             return err_os(e, "enter %s of /%s in the box", name, rel);
         close(at);
@@ -350,7 +353,7 @@ static int attach_scratch(const struct wall_plan *plan, int root, int scratch, c
 
 static int make_scratch(const struct wall_plan *plan, int root, const struct root_sources *s, struct pale_err *e)
 {
-    own_fd scratch = mounts_tmpfs(plan->scratch_bytes, 0, 0755, e);
+    own_fd scratch = mounts_tmpfs(is_weak(plan->weaken, WEAKEN_LIMITS) ? 0 : plan->scratch_bytes, 0, 0755, e);
     if (scratch < 0)
         return scratch;
     /* Folders of a mount can be cloned only once it is attached; its own place is hidden again by /proc below. */
@@ -438,6 +441,8 @@ static int attach_user_mounts(const struct wall_plan *plan, int root, struct roo
         if (r < 0 && is_inside_another(s, i))
             err_prefix(e, "%s lies inside another mounted folder and must exist there", s->mounts[i].target);
     }
+    if (is_weak(plan->weaken, WEAKEN_GUARD))
+        return r;
     if (r == 0 && p->project != PROJECT_NONE && p->project_path)
         r = cover_project(p, root, e);
     if (r == 0 && p->project == PROJECT_LIVE && p->project_path)
@@ -497,7 +502,8 @@ int root_build(const struct wall_plan *plan, struct root_sources *s, int *ret_pr
         own_close(&fds[i]);
     if (r < 0)
         return r;
-    own_fd proc = mounts_proc(e);
+    /* A procfs can be made only by who owns the pid namespace: a twin without one is shown the host's. */
+    own_fd proc = is_weak(plan->weaken, WEAKEN_PIDNS) ? mounts_copy(AT_FDCWD, "/proc", e) : mounts_proc(e);
     if (proc < 0)
         return proc;
     if (!is_weak(plan->weaken, WEAKEN_ROOT) && (r = mounts_enter_root(root, e)) < 0)
