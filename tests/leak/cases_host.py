@@ -50,7 +50,7 @@ PROC = [
     Case("proc-boot-id", "D10", 9, ("print", "/proc/sys/kernel/random/boot_id"), MASK, judge="boot-id"),
     Case("proc-sys-read-only", "D11", 9, ("mount-is-ro", "/proc/sys"), MASK),
     *layers(Case("proc-sys-any", "D11", 9, ("writable-below", "/proc/sys"), switches("proc-mask,landlock"), flags=("{asroot}",)), "proc-mask"),
-    *[Case(f"sysctl-{n}", "D11", 9, ("writable", f"/proc/sys/{p}"), switches("proc-mask,landlock"), flags=("{asroot}",))
+    *[Case(f"sysctl-{n}", "D11", 9, ("writable", f"/proc/sys/{p}"), switches("proc-mask,landlock"), flags=("{asroot}",), who=(ROOT,))
       for n, p in (("shmmax", "kernel/shmmax"), ("msgmax", "kernel/msgmax"), ("pid-max", "kernel/pid_max"), ("mqueue", "fs/mqueue/msg_max"))],
     *[Case(f"sysctl-{n}", "D11", 9, ("writable", f"/proc/sys/{p}"), switches("proc-mask,landlock,inner-userns,caps"))
       for n, p in (("max-user-namespaces", "user/max_user_namespaces"), ("ip-forward", "net/ipv4/ip_forward"))],
@@ -80,8 +80,6 @@ PROCESSES = [
     *layers(Case("host-process-kill", "D1", 8, ("signal", "{victim}", "9"), NOPID, judge="host-process", who=OWN_ID, needs=(needs.signal_scope,)), "pidns", "landlock"),
     *layers(Case("host-process-pidfd", "D1", 8, ("signal-pidfd", "{victim}", "15"), NOPID, judge="host-process", who=OWN_ID, needs=(needs.signal_scope,)),
             "pidns", "landlock"),
-    *layers(Case("host-process-trace", "B12", 8, ("seize", "{victim}"), NOPID | switches("seccomp,inner-userns"), judge="host-process", who=OWN_ID), "seccomp", "landlock"),
-    Case("host-process-mem", "B12", 8, ("reads", "/proc/{victim}/mem"), NOPID | switches("inner-userns"), judge="host-process", who=OWN_ID),
 ]
 
 IPC = switches("ipcns")
@@ -90,7 +88,7 @@ OBJECTS = [
     Case("ipc-shm-scan", "D8", 15, ("shm-scan",), IPC, judge="shm"),
     Case("ipc-sem", "D8", 15, ("sem", "{key}"), IPC, judge="sem"),
     Case("ipc-msg", "D8", 15, ("msg", "{key}"), IPC, judge="msg"),
-    Case("ipc-queue", "D8", 15, ("mq", "{queue}"), IPC, judge="queue", needs=(needs.exists("/proc/sys/fs/mqueue"),)),
+    *layers(Case("ipc-queue", "D8", 15, ("mq", "{queue}"), switches("ipcns,landlock"), judge="queue", needs=(needs.exists("/proc/sys/fs/mqueue"),)), "ipcns", "landlock"),
     Case("ipc-shm-between-boxes", "D8", 15, (), IPC, scene=scenes.pair(scenes.SHM, ("shm", "{key}")), needs=(needs.ipcrm,), peer=False),
     *layers(Case("abstract-between-boxes", "D5", 15, (), switches("netns,landlock"), scene=scenes.pair(scenes.ABSTRACT, ("unix", "abstract", "plt-{key}")), peer=False,
                  needs=(needs.signal_scope,)), "netns", "landlock"),

@@ -54,7 +54,7 @@ POLICY = [
         "write-usr": ("--write", "/usr"), "volume-over-etc": ("--volume", "{dir}:/etc/skel"), "volume-over-usr": ("--volume", "{dir}:/usr/share"),
         "write-home": ("--write", "/home")}.items()],
     *[Case(f"refuse-{n}", "G3", 21, ("say", "it runs"), CHECK | switches("own-places"), flags=flags, judge="refused", peer=False, who=(USER, PLAIN, NESTED))
-      for n, flags in {"read-proc": ("--read", "/proc"), "read-root": ("--volume", "/:/mnt/x:ro"), "read-sys": ("--read", "/sys"), "read-dev": ("--read", "/dev")}.items()],
+      for n, flags in {"read-proc": ("--read", "/proc"), "read-root": ("--volume", "/:/mnt/x:ro"), "read-sys": ("--read", "/sys")}.items()],
     *[Case(f"user-{n}", "A9", 21, ("say", "it runs"), switches("users"), flags=("--user", u), judge="refused", peer=False) for n, u in {
         "hex": "0x0", "colon": "1000:", "overflow": "4294967296", "negative": "-1", "space": " 1000", "newline": "1000\n0", "word": "nobody2",
         "plus": "+0", "long": "0" * 40, "two-colons": "0:0:0"}.items()],
@@ -63,7 +63,7 @@ POLICY = [
     *[Case(f"own-place-{w}", "G3", 21, (), CHECK | switches("own-places"), off=CHECK, scene=scenes.own_place(w), peer=False) for w in ("state", "above", "runtime", "boxes")],
     *[Case(f"shared-folder-{r}", "C7", 15, (), switches("claims"), scene=scenes.shared_folder(r), peer=False) for r in ("same", "below", "above", "alias")],
     Case("release-ignores-switches", "A12", 25, (), switches("seccomp"), scene=scenes.release_ignores_switches, peer=False),
-    Case("policy-reader-locked", "G4", 22, (), switches("reader-lock"), scene=scenes.reader_locked, peer=False),
+    Case("policy-reader-locked", "G4", 22, (), switches("reader-lock"), scene=scenes.reader_locked, peer=False, needs=(needs.strace,)),
 ]
 SOCKETS = [Case(f"runtime-dir-{how}", "G9", 23, (), switches("private-dir"), scene=scenes.runtime_dir(how), peer=False,
                 who=(ROOT,) if how == "foreign" else (ROOT, USER, PLAIN, NESTED)) for how in ("open", "foreign")]

@@ -67,9 +67,11 @@ def many_processes():
     return None if len(harness.pids()) > 20 else "the host has too few processes to tell"
 
 
+@functools.lru_cache
+def strace():
+    done = subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True) if harness.has_tool("strace") else None
+    return None if done and done.returncode == 0 else "strace does not work here"
+
+
 def ipcrm():
     return None if harness.has_tool("ipcrm") else "there is no ipcrm"
-
-
-def not_root_only():
-    return None

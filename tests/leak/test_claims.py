@@ -3,6 +3,7 @@
 import pathlib
 import re
 
+import cases as table
 import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -16,7 +17,9 @@ def claims():
 
 
 def cases():
-    return {int(n) for f in HERE.glob("test_*.py") for n in re.findall(r"^def test_c(\d+)_", f.read_text(), re.M)}
+    """By the names of tests here, and by the battery's table."""
+    named = {int(n) for f in HERE.glob("test_*.py") for n in re.findall(r"^def test_c(\d+)_", f.read_text(), re.M)}
+    return named | {c.claim for c in table.CASES}
 
 
 def test_every_claim_has_a_case():
@@ -25,6 +28,17 @@ def test_every_claim_has_a_case():
 
 def test_every_case_has_a_claim():
     assert not cases() - claims()
+
+
+def test_the_table_of_the_battery_is_sound():
+    assert not list(table.faults()) and len(table.CASES) >= 200
+
+
+def test_every_test_here_has_a_twin():
+    """What has none belongs to tests/system."""
+    for f in HERE.glob("test_*.py"):
+        for marks, name in re.findall(r"^((?:@[^\n]*\n)*)def (test_c\d+_\w+)", f.read_text(), re.M):
+            assert "weaken(" in marks, name
 
 
 def test_numbers_are_not_used_twice():

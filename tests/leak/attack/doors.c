@@ -121,20 +121,46 @@ static void door(int argc, char **argv)
     broken("there is no door %s", name);
 }
 
-/* Calls every number that no list of ours holds, in a child each time it would end us; any that is there is a leak. */
+/* What every command may ask, from the table itself. */
+static const bool listed[1024] = {
+#define DEFAULT(answer)
+#define ALLOW(call, reason) [__NR_##call] = true,
+#define DENY(call, os, reason)
+#define ALLOW_IN(call, profile, os, reason)
+#define CHECK(call, answer, reason) [__NR_##call] = true,
+#define RULE(call, profile, answer, when, reason)
+#include "confine/syscalls.def"
+#ifdef __x86_64__
+    [336] = true, /* uprobe, as uretprobe: the kernel itself keeps filters from seeing it, and ends whoever is no probe */
+#endif
+};
+
+static bool is_there(long nr)
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        /* No signal, address or descriptor is called so; what the kernel says to it, it says after it has looked. */
+        long r = CALL(nr, -1L, -1L, -1L, -1L, -1L, -1L);
+        _exit(r == -1 && (errno == ENOSYS || errno == EPERM) ? 0 : 1);
+    }
+    waitpid(pid, &status, 0);
+    return status != 0;
+}
+
+/* new-syscalls: calls every number from 0 to 1023 that the list does not hold; any that is there is a leak. */
 static void new_syscalls(int argc, char **argv)
 {
-    int known = 0, last = 0;
-    for (int nr = (int)number(argc, argv, 1); nr < 1024; nr++) {
-        long r = CALL(nr, -1L, -1L, -1L, -1L, -1L, -1L);
-        if (r != -1 || (errno != ENOSYS && errno != EPERM)) {
-            known++;
+    int there = 0, last = 0;
+    (void)argc, (void)argv;
+    for (int nr = 0; nr < 1024; nr++)
+        if (!listed[nr] && is_there(nr)) {
+            there++;
             last = nr;
         }
-    }
-    if (known)
-        leak("%d calls are there, the last is %d", known, last);
-    held("no number above the list is there");
+    if (there)
+        leak("%d calls are there, the last is %d", there, last);
+    held("no number off the list is there");
 }
 
 #ifdef __x86_64__

@@ -17,8 +17,10 @@ static void attach(int argc, char **argv)
     int request = strcmp(argv[0], "seize") == 0 ? PTRACE_SEIZE : PTRACE_ATTACH;
     long r = CALL(__NR_ptrace, request, pid, 0, 0);
     int os = errno;
-    if (r == 0)
+    if (r == 0 && request == PTRACE_ATTACH) {
+        waitpid((pid_t)pid, NULL, __WALL);
         CALL(__NR_ptrace, PTRACE_DETACH, pid, 0, 0);
+    }
     errno = os;
     judge_any(argv[0], r);
 }
@@ -166,7 +168,7 @@ static void count_processes(int argc, char **argv)
     held("%d processes", n);
 }
 
-/* cmdlines: prints every command line, for the judge outside. */
+/* cmdlines: prints the words and variables of every process that speaks of a canary, for the judge outside. */
 static void cmdlines(int argc, char **argv)
 {
     (void)argc, (void)argv;
@@ -183,7 +185,7 @@ static void cmdlines(int argc, char **argv)
             for (ssize_t k = 0; k < n; k++)
                 if (!text[k])
                     text[k] = ' ';
-            if (n > 0)
+            if (n > 0 && memmem(text, (size_t)n, "canary-", 7))
                 (void)!write(1, text, (size_t)n);
             if (fd >= 0)
                 close(fd);
