@@ -3,6 +3,7 @@
 import os
 import pathlib
 import pwd
+import secrets
 import shutil
 import signal
 import sys
@@ -59,6 +60,12 @@ def root(session_root, request):
     yield path
     harness.remove_root(path)
     assert not path.exists(), f"{path} could not be removed"
+
+
+@pytest.fixture
+def canary():
+    """A word that exists nowhere else."""
+    return "canary-" + secrets.token_hex(12)
 
 
 @pytest.fixture

@@ -93,6 +93,8 @@ OBJECTS = [
     *layers(Case("abstract-between-boxes", "D5", 15, (), switches("netns,landlock"), scene=scenes.pair(scenes.ABSTRACT, ("unix", "abstract", "plt-{key}")), peer=False,
                  needs=(needs.signal_scope,)), "netns", "landlock"),
     Case("process-between-boxes", "D1", 15, (), NOPID, scene=scenes.pair(scenes.PROCESS, ("cmdlines",)), peer=False),
+    Case("files-between-boxes", "D8", 15, (), switches("root,landlock"), peer=False, scene=scenes.pair(
+        scenes.FILES, ("print", *(f"{p}/.plt-{{key}}" for p in ("/home/agent", "/tmp", "/var/tmp", "/dev/shm", "/run"))))),
     Case("tcp-between-boxes", "E17", 15, (), switches("netns"), peer=False,
          scene=scenes.pair(scenes.TCP, ("tcp", "127.0.0.1", "{port}"))),
 ]

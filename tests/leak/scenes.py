@@ -226,7 +226,7 @@ def runtime_dir(how):
 
 # --- two boxes ---
 
-def pair(first, second, expect=None):
+def pair(first, second):
     """What one box keeps, another looks for."""
     def scene(at):
         key = str(0x70000000 + int(at.canary[-5:], 16))
@@ -243,8 +243,10 @@ def pair(first, second, expect=None):
         finally:
             one.kill()
             one.wait()
-            if at.off:
+            if at.off:  # what a twin puts among the host's own stays there
                 subprocess.run(["ipcrm", "-M", key], stderr=subprocess.DEVNULL)
+                for p in ("/var/tmp", "/dev/shm"):
+                    pathlib.Path(f"{p}/.plt-{key}").unlink(missing_ok=True)
     return scene
 
 
@@ -266,8 +268,9 @@ import time
 print('up', flush=True); time.sleep(20) # {canary}"""
 FILES = """
 import time
-for p in ('/home/agent/f', '/tmp/f', '/var/tmp/f', '/dev/shm/f', '/run/f'):
-    open(p, 'w').write('{canary}')
+for p in ('/home/agent', '/tmp', '/var/tmp', '/dev/shm', '/run'):
+    try: open(p + '/.plt-{key}', 'w').write('{canary}')
+    except OSError: pass
 print('up', flush=True); time.sleep(20)"""
 
 
