@@ -34,9 +34,9 @@ READONLY = [
     *layers(Case("volume-ro-write", "C14", 2, ("write", "/mnt/v/evil"), LOCKS, flags=("--volume", "{dir}:/mnt/v:ro"), judge="unwritten"), "readonly", "landlock"),
     Case("project-ro-write", "C14", 2, ("write", "{dir}/evil"), LOCKS, flags=("--project", "ro", "--project-path", "{dir}"), judge="unwritten"),
     *[Case(f"write{'-root' if p == '/' else p.replace('/', '-')}", "C14", 2, ("make", p), LOCKS, flags=("{asroot}",)) for p in ("/", "/dev", "/var", "/home")],
-    Case("mount-ro-usr", "C14", 2, ("mount-is-ro", "/usr"), switches("readonly")),
-    Case("mount-ro-root", "C14", 2, ("mount-is-ro", "/"), switches("readonly")),
-    Case("mount-ro-etc", "C14", 2, ("mount-is-ro", "/etc"), switches("readonly")),
+    Case("mount-ro-usr", "C14", 2, ("mount-is-ro", "/usr"), switches("readonly"), peer=False),
+    Case("mount-ro-root", "C14", 2, ("mount-is-ro", "/"), switches("readonly"), peer=False),
+    Case("mount-ro-etc", "C14", 2, ("mount-is-ro", "/etc"), switches("readonly"), peer=False),
 ]
 
 MASK = switches("proc-mask")
@@ -48,7 +48,7 @@ PROC = [
     *[Case(f"proc-{f}", "D10", 9, ("opens", f"/proc/{f}"), MASK, needs=(needs.exists(f"/proc/{f}"),)) for f in ("keys", "key-users", "locks")],
     *[Case(f"proc-{d}", "D10", 9, ("lists", f"/proc/{d}"), MASK, needs=(needs.file_shown(f"/proc/{d}"),)) for d in DIRS],
     Case("proc-boot-id", "D10", 9, ("print", "/proc/sys/kernel/random/boot_id"), MASK, judge="boot-id"),
-    Case("proc-sys-read-only", "D11", 9, ("mount-is-ro", "/proc/sys"), MASK),
+    Case("proc-sys-read-only", "D11", 9, ("mount-is-ro", "/proc/sys"), MASK, peer=False),
     *layers(Case("proc-sys-any", "D11", 9, ("writable-below", "/proc/sys"), switches("proc-mask,landlock"), flags=("{asroot}",)), "proc-mask"),
     *[Case(f"sysctl-{n}", "D11", 9, ("writable", f"/proc/sys/{p}"), switches("proc-mask,landlock"), flags=("{asroot}",), who=(ROOT,))
       for n, p in (("shmmax", "kernel/shmmax"), ("msgmax", "kernel/msgmax"), ("pid-max", "kernel/pid_max"), ("mqueue", "fs/mqueue/msg_max"))],
@@ -75,7 +75,7 @@ NOPID = switches("pidns,landlock,tree-kill")
 OWN_ID = (USER, PLAIN, NESTED)  # root's boxes have ids that own nothing outside
 PROCESSES = [
     Case("host-process-seen", "D1", 8, ("cmdlines",), NOPID, judge="host-process", needs=(needs.signal_scope,)),
-    Case("host-process-count", "D1", 8, ("count-processes",), NOPID, needs=(needs.many_processes,)),
+    Case("host-process-count", "D1", 8, ("count-processes",), NOPID, peer=False, needs=(needs.many_processes,)),
     Case("host-process-answers", "D1", 8, ("signal-all",), NOPID, needs=(needs.many_processes,)),
     *layers(Case("host-process-kill", "D1", 8, ("signal", "{victim}", "9"), NOPID, judge="host-process", who=OWN_ID, needs=(needs.signal_scope,)), "pidns", "landlock"),
     *layers(Case("host-process-pidfd", "D1", 8, ("signal-pidfd", "{victim}", "15"), NOPID, judge="host-process", who=OWN_ID, needs=(needs.signal_scope,)),
@@ -104,7 +104,7 @@ DEVICES = [
       for n, p, t in (("kvm", "/dev/kvm", "C9"), ("mem", "/dev/mem", "C9"), ("fuse", "/dev/fuse", "C9"), ("tun", "/dev/net/tun", "C9"), ("loop", "/dev/loop-control", "C9"),
                       ("kmsg", "/dev/kmsg", "C9"), ("vsock", "/dev/vsock", "B8"), ("vda", "/dev/vda", "C9"), ("port", "/dev/port", "C9"), ("console", "/dev/ttyS0", "A4"),
                       ("ptmx-of-the-host", "/dev/ttyprintk", "A4"), ("rtc", "/dev/rtc0", "C9"), ("hwrng", "/dev/hwrng", "C9"))],
-    Case("gpu-device", "A11", 10, ("devices",), ROOTFS),
+    Case("gpu-device", "A11", 10, ("devices",), ROOTFS, peer=False),
     Case("whiteout", "C9", 10, ("whiteout", "/tmp/w"), switches("seccomp"), door=False),
     Case("handle-usr", "B18", 14, ("handle", "/usr"), switches("seccomp")),
     Case("handle-namespace", "B17", 14, ("handle", "/proc/self/ns/net"), switches("seccomp"), door=True),

@@ -131,8 +131,8 @@ MOUNTS = [
     *layers(Case("fsmount-tmpfs", "B10", 13, ("by-context", "tmpfs"), FREE), "seccomp", "inner-userns", "user-max"),
     *layers(Case("open-tree-usr", "B10", 13, ("clone-tree", "/usr"), FREE), "seccomp", "inner-userns", "user-max"),
     *layers(Case("setattr-usr", "B10", 13, ("setattr", "/usr"), OWNER), "seccomp", "inner-userns"),
-    Case("mounts-nosuid", "C8", 11, ("mount-flags", "nosuid"), switches("mount-flags")),
-    Case("mounts-nodev", "C9", 10, ("mount-flags", "nodev"), switches("mount-flags")),
+    Case("mounts-nosuid", "C8", 11, ("mount-flags", "nosuid"), switches("mount-flags"), peer=False),
+    Case("mounts-nodev", "C9", 10, ("mount-flags", "nodev"), switches("mount-flags"), peer=False),
 ]
 
 KINDS = {"user": 0x10000000, "mount": 0x20000, "pid": 0x20000000, "net": 0x40000000, "ipc": 0x8000000, "uts": 0x4000000, "cgroup": 0x2000000, "time": 0x80}
@@ -155,7 +155,7 @@ NAMESPACES = [
     *layers(Case("sethostname", "B19", 13, ("hostname",), OWNER), "seccomp", "inner-userns"),
     Case("setdomainname", "B19", 13, ("domainname",), OWNER),
     Case("reboot", "B19", 13, ("reboot",), OWNER),
-    Case("cgroup-paths", "B11", 9, ("cgroup-paths",), switches("cgroupns"), flags=("--processes", "500"), needs=(needs.memory_cgroup,)),
+    Case("cgroup-paths", "B11", 9, ("cgroup-paths",), switches("cgroupns"), peer=False, flags=("--processes", "500"), needs=(needs.memory_cgroup,)),
 ]
 
 ADMIN = switches("inner-userns,caps")
@@ -175,14 +175,14 @@ NETWORK = [
 
 CAPS = switches("caps")
 PRIVILEGE = [
-    *[Case(f"caps-{n}", "A12", 11, ("caps", k), CAPS) for n, k in (("permitted", "CapPrm"), ("effective", "CapEff"), ("bounding", "CapBnd"))],
-    Case("ambient-caps", "A12", 11, ("caps", "CapAmb"), CAPS),
-    Case("inheritable-caps", "A12", 11, ("caps", "CapInh"), CAPS),
-    Case("caps-of-root", "A12", 11, ("caps", "CapBnd"), CAPS, flags=("{asroot}",)),
+    *[Case(f"caps-{n}", "A12", 11, ("caps", k), CAPS, peer=False) for n, k in (("permitted", "CapPrm"), ("effective", "CapEff"), ("bounding", "CapBnd"))],
+    Case("ambient-caps", "A12", 11, ("caps", "CapAmb"), CAPS, peer=False),
+    Case("inheritable-caps", "A12", 11, ("caps", "CapInh"), CAPS, peer=False),
+    Case("caps-of-root", "A12", 11, ("caps", "CapBnd"), CAPS, peer=False, flags=("{asroot}",)),
     Case("caps-raise", "A12", 11, ("raise-caps",), CAPS),
     Case("caps-raise-ambient", "A12", 11, ("ambient",), CAPS),
-    Case("no-new-privs", "C8", 11, ("status", "NoNewPrivs", "1"), switches("nnp,seccomp")),
-    Case("seccomp-mode", "B16", 14, ("status", "Seccomp", "2"), SECCOMP),
+    Case("no-new-privs", "C8", 11, ("status", "NoNewPrivs", "1"), switches("nnp,seccomp"), peer=False),
+    Case("seccomp-mode", "B16", 14, ("status", "Seccomp", "2"), SECCOMP, peer=False),
     *[Case(f"become-root-{how}", "C8", 11, ("become", "0", how), CAPS, who=(ROOT,)) for how in ("setuid", "setresuid", "setgid", "setgroups", "setfsuid")],
     *[Case(f"become-other-{how}", "C8", 11, ("become", "7", how), CAPS, who=(ROOT,), flags=("--user", "root")) for how in ("setuid", "setgid")],
 ]

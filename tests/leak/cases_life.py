@@ -25,7 +25,7 @@ SHARES = [
     Case("disk-in-memory", "F8", 16, ("fill", "/tmp/x", "64"), LIMITS, flags=("--scratch", "memory", "--disk", "16M"), judge="ended", peer=False),
     Case("output-flood", "D13", 16, ("flood", "1000000"), switches("output"), flags=("--output", "64K"), judge="flood", peer=False),
     Case("cpu-time", "F1", 16, ("burn", "1500"), LIMITS, flags=("--cpu", "1"), judge="ended", peer=False),
-    Case("core-limit", "D15", 1, ("limit", "core", "0"), switches("core")),
+    Case("core-limit", "D15", 1, ("limit", "core", "0"), switches("core"), peer=False),
     Case("core-file", "D15", 1, ("crash", "{dir}"), switches("core"), flags=("--write", "{dir}"), judge="core", needs=(needs.core_pattern,)),
 ]
 ENDINGS = [
