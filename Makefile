@@ -8,7 +8,7 @@ SUITE ?= bookworm
 MESON_FLAGS ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build run test lint bench fuzz fault cycles guest install clean packages-build packages-test packages-fuzz packages-guest
+.PHONY: build run test lint battery bench fuzz fault cycles guest install clean packages-build packages-test packages-fuzz packages-guest packages-peers
 
 build: build/build.ninja
 	@ninja -C build --quiet
@@ -16,7 +16,7 @@ build: build/build.ninja
 build/build.ninja:
 	@meson setup build --prefix=$(PREFIX) -Dtests=$$(pkg-config --exists cmocka && echo true || echo false) $(MESON_FLAGS) >/dev/null
 
-packages-build packages-test packages-fuzz packages-guest: packages-%:
+packages-build packages-test packages-fuzz packages-guest packages-peers: packages-%:
 	@tools/install-packages $*
 
 run: packages-build
@@ -28,6 +28,14 @@ test: packages-test
 
 lint:
 	@exec tools/lint
+
+# The leak battery as whoever calls; with PEER=bwrap|srt|codex|firejail|podman|runsc its attempts behind that sandbox.
+battery: packages-test $(if $(PEER),packages-peers)
+	@$(MAKE) --no-print-directory build
+	@test -f build-weak/build.ninja || meson setup build-weak -Dweaken=true -Dtests=false >/dev/null
+	@ninja -C build-weak --quiet
+	@mkdir -p build/battery
+	@exec tools/battery $(if $(PEER),--peer $(PEER) --json build/battery/peer-$(PEER).json)
 
 bench: packages-test
 	@$(MAKE) --no-print-directory build
