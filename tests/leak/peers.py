@@ -86,7 +86,8 @@ class Firejail(Peer):
 class Srt(Peer):
     """No domain allowed; reading denied in every home, in /root, /srv, /opt and /var/lib, writing allowed in the folder that is given alone."""
     asks = ["srt", "--version"]
-    given = {"environment": "it passes the environment on, as documented", "host-etc-fstab": "reading is open by default, as documented",
+    given = {**{f"guard-{n}": "not on its documented list of protected names" for n in ("claude-settings-json", "envrc")},
+             "environment": "it passes the environment on, as documented", "host-etc-fstab": "reading is open by default, as documented",
              "host-etc-subuid": "reading is open by default, as documented", "host-etc-shadow": "reading is open by default; the file stays closed by its mode",
              "host-boot": "reading is open by default, as documented", "host-sys": "reading is open by default, as documented", "host-file-var-tmp": "reading is open by default",
              "host-file-dev-shm": "reading is open by default", "rights": Bwrap.given["rights"], "host-var-lib": "reading is open by default"}
@@ -105,7 +106,8 @@ class Srt(Peer):
 class Codex(Peer):
     """`codex sandbox` as it is; workspace-write where the case gives a writable folder. Reading the whole host is how it is meant."""
     asks = ["codex", "--version"]
-    given = {"environment": "it passes the environment on, as documented", "host-file": READ_ALL, "planted": READ_ALL, "rights": Bwrap.given["rights"],
+    given = {**{f"guard-{n}": "a workspace is writable, as documented, but for .git and its own .codex" for n in ("claude-settings-json", "mcp-json", "vscode-tasks-json", "envrc")},
+             "environment": "it passes the environment on, as documented", "host-file": READ_ALL, "planted": READ_ALL, "rights": Bwrap.given["rights"],
              **{f"host-{n}": READ_ALL for n in ("etc-fstab", "etc-subuid", "etc-shadow", "boot", "sys", "var-lib")}}
 
     def argv(self, words, shares, cwd):

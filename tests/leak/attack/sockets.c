@@ -52,7 +52,7 @@ static void option(int argc, char **argv)
     const char *text = argc > 4 ? argv[4] : NULL;
     int s = socket(AF_INET, (int)number(argc, argv, 1), 0);
     if (s < 0)
-        broken("socket: %s", strerror(errno));
+        held("socket: %s", strerror(errno));
     judge("setsockopt",
           CALL(__NR_setsockopt, s, number(argc, argv, 2), number(argc, argv, 3), text ? (const void *)text : &prog,
                text ? strlen(text) + 1 : sizeof(prog)),
@@ -110,7 +110,9 @@ static int ask(struct request *q, size_t body)
     if (q->head.nlmsg_len < NLMSG_LENGTH(body))
         q->head.nlmsg_len = (unsigned)NLMSG_LENGTH(body);
     int s = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
-    if (s < 0 || send(s, q, q->head.nlmsg_len, 0) < 0 || recv(s, &answer, sizeof(answer), 0) < (ssize_t)sizeof(answer.head))
+    if (s < 0)
+        held("socket: %s", strerror(errno));
+    if (send(s, q, q->head.nlmsg_len, 0) < 0 || recv(s, &answer, sizeof(answer), 0) < (ssize_t)sizeof(answer.head))
         broken("netlink: %s", strerror(errno));
     return answer.head.nlmsg_type == NLMSG_ERROR ? -answer.error.error : 0;
 }
