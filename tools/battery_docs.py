@@ -34,7 +34,7 @@ def summary(reports):
 
 def lines_of(reports, claims):
     kernels = ", ".join(sorted({r["kernel"] for r in reports.values()}))
-    yield f"Tier native, kernel {kernels}. A dash is a case that was skipped: it does not apply to that identity, or this kernel lets nobody so far that there"
+    yield f"Tier native, kernel {kernels}. *held*: the wall held and the twin leaked. A dash is a case that was skipped: it does not apply to that identity, or this kernel lets nobody so far that there"
     yield "would be something to hold; skipped cases are not counted."
     yield ""
     yield from table(("identity", "cases", "leaks", "twins caught", "skipped", "time"), summary(reports))

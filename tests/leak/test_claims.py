@@ -34,6 +34,14 @@ def test_the_table_of_the_battery_is_sound():
     assert not list(table.faults()) and len(table.CASES) >= 200
 
 
+def test_the_docs_list_every_case():
+    page = MODEL.parent / "security.md"
+    if not page.exists():
+        pytest.skip("docs/security.md is not there")
+    listed = re.findall(r"^\| ([a-z0-9-]+) \| [A-G]\d+ \|", page.read_text(), re.M)
+    assert sorted(listed) == sorted(c.name for c in table.CASES), "run tools/battery --docs"
+
+
 def test_every_test_here_has_a_twin():
     """What has none belongs to tests/system."""
     for f in HERE.glob("test_*.py"):
