@@ -87,8 +87,9 @@ static int try_runtime_dir(const char *path, char *ret, size_t cap, struct pale_
         return 0;
     int r = is_private_dir(path, e);
     if (r == 0) {
-        if (mkdir(path, 0700) < 0)
-            return errno == EEXIST || errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM || errno == EROFS
+        /* Another of us may have made it since we looked: with that one we must agree, or we would not find its boxes. */
+        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+            return errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM || errno == EROFS
                        ? 0
                        : err_os(e, "make folder %s", path);
         r = is_private_dir(path, e);

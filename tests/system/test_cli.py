@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -399,6 +400,24 @@ def test_files_stay_between_commands_and_a_restart(pale, box):
 def test_one_shot_leaves_no_box(pale):
     pale.ok("run", "--", "sh", "-c", "echo x > ~/f")
     assert pale.json("ls", "--json") == [] and pale.boxes() == []
+
+
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_two_first_commands_agree_on_the_folder_of_sockets(pale):
+    """Both find no folder and make it. The one that lost went elsewhere, and nobody found its box again."""
+    folder = pale.root / "run" / "pale"
+    shutil.rmtree(folder, ignore_errors=True)
+    late = subprocess.Popen(["strace", "-o", "/dev/null", "-P", os.path.realpath(folder), "-P", folder, "-e", "trace=mkdir",
+                             "-e", "inject=mkdir:delay_enter=700000", pale.program, "create", "late"], env=pale.env, cwd=pale.home)
+    pale.names.add("late")
+    time.sleep(0.3)
+    pale.create("early")
+    assert late.poll() is None and folder.is_dir()
+    assert late.wait(30) == 0
+    try:
+        assert {b["name"]: b["state"] for b in pale.json("ls", "--json")} == {"early": "ready", "late": "ready"}
+    finally:
+        pale.run("rm", "early", "late")
 
 
 def test_run_with_a_name_keeps_the_box(pale):
