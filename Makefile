@@ -6,6 +6,7 @@ SECONDS ?= 60
 CYCLES ?= 2000
 SUITE ?= bookworm
 MESON_FLAGS ?=
+BENCH ?=
 
 .DEFAULT_GOAL := build
 .PHONY: build run test lint battery bench fuzz fault cycles guest install clean packages-build packages-test packages-fuzz packages-guest packages-peers
@@ -37,10 +38,10 @@ battery: packages-test $(if $(PEER),packages-peers)
 	@mkdir -p build/battery
 	@exec tools/battery $(if $(PEER),--peer $(PEER) --json build/battery/peer-$(PEER).json)
 
-bench: packages-test
+bench: packages-build
 	@$(MAKE) --no-print-directory build
-	@test -x bench/run || { echo "there is no bench/run"; exit 1; }
-	@exec bench/run
+	@bench/peers
+	@exec bench/run $(BENCH)
 
 fuzz: packages-fuzz
 	@exec tools/fuzz $(TARGET) $(SECONDS)
@@ -60,4 +61,4 @@ install: build
 	@DESTDIR="$(DESTDIR)" meson install -C build
 
 clean:
-	@rm -rf build build-weak build-asan build-fault build-fuzz build-guest
+	@rm -rf build build-weak build-asan build-fault build-fuzz build-guest build-peers

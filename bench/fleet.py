@@ -3,14 +3,14 @@
 import json
 import os
 import resource
-import signal
 import subprocess
 import time
 
-from host import Failed, children, descendants, end, meminfo, processes_naming, quantile, settle, smaps_kib
+from host import Failed, children, descendants, end, meminfo, quantile, settle, smaps_kib
 from peers import Held
 
-KERNEL = ("Slab", "SUnreclaim", "SReclaimable", "KernelStack", "PageTables", "Percpu", "AnonPages", "Shmem")
+KERNEL = ("Slab", "KernelStack", "PageTables", "Percpu")
+PARTS = (*KERNEL, "SUnreclaim", "AnonPages", "Shmem")
 PROCESSES_EACH = 5
 KIB_EACH = 2048
 
@@ -48,8 +48,10 @@ def no_room(who, boxes):
 
 
 def per_box(before, after, boxes):
+    """all: what MemAvailable lost, which whatever else runs on the host disturbs; kernel: what is the kernel's own of it."""
+    parts = {k: round((after[k] - before[k]) / boxes, 1) for k in PARTS}
     return {"all_kib": round((before["MemAvailable"] - after["MemAvailable"]) / boxes, 1),
-            "parts_kib": {k: round((after[k] - before[k]) / boxes, 1) for k in KERNEL}}
+            "kernel_kib": round(sum(parts[k] for k in KERNEL), 1), "parts_kib": parts}
 
 
 def box_processes(who, name):
@@ -76,7 +78,7 @@ def idle(who, args, stage, peers):
         who.run(*pale.exec("idle", ["true"]))
         who.run(*pale.exec("idle", ["sleep", "0.2"]))
         ours = own_memory(box_processes(who, "bidle")) if os.geteuid() == 0 else {"skipped": "only root may read the maps of processes that hide theirs"}
-    boxes = max(10, args.boxes // 10)
+    boxes = max(20, args.boxes // 5)
     for p in peers:
         if p.name in ("pale", "crun", "bwrap", "runc", "firejail"):
             try:
@@ -88,11 +90,12 @@ def idle(who, args, stage, peers):
 
 def together(p, boxes, stage):
     """Starts boxes that do nothing, looks at the host's memory before and after."""
-    before, held, listed = settle(), [], []
+    before, held, listed, own = settle(), [], [], None
     try:
         if p.box and not p.holds:
             p.who.spawn_parallel(p.start("{}"), boxes, 2)
             if p.name == "pale":
+                p.who.run(*p.exec("0", ["true"]))
                 listed = [x for v in box_processes(p.who, "b0").values() for x in v]
         else:
             words = p.start if p.box else lambda n: p.run([stage.bin / "calls", "pause"], read=[stage.bin])
@@ -100,12 +103,14 @@ def together(p, boxes, stage):
             time.sleep(1)
             listed = descendants(held[0].pid)
         after = settle()
+        if listed and os.geteuid() == 0:
+            own = sum(smaps_kib(pid, "Pss:") for pid in listed)
     finally:
         for process in held:
             end(process)
         if not held:
             p.who.spawn_parallel(p.stop("{}"), boxes, 2, check=False)
-    return {"name": p.name, "processes": len(listed) or None, **per_box(before, after, boxes)}
+    return {"name": p.name, "processes": len(listed) or None, "pss_kib": own, **per_box(before, after, boxes)}
 
 
 class Fleet:
@@ -122,16 +127,7 @@ class Fleet:
         if self.watch:
             end(self.watch)
         self.empty(check=False)
-        # By the folder that is in their command line: nobody else's can have it. First those that would not go by themselves.
-        for sign in (signal.SIGTERM, signal.SIGKILL):
-            for pid in processes_naming(str(self.who.home)):
-                try:
-                    os.kill(pid, sign)
-                except OSError:
-                    pass
-            until = time.monotonic() + 5
-            while processes_naming(str(self.who.home)) and time.monotonic() < until:
-                time.sleep(0.1)
+        self.who.sweep()
 
     def exec_words(self, number):
         return self.p.exec(number, ["/usr/bin/true"])
@@ -178,6 +174,10 @@ def fleet_of(p, args):
         idle1, all1 = cpu_idle_ticks()
         busy = 1 - (idle1 - idle0) / max(1, all1 - all0)
         used = per_box(before, after, args.boxes)
+        if p.name == "pale" and os.geteuid() == 0:
+            own = [x for n in range(5) for v in box_processes(p.who, f"b{n}").values() for x in v]
+            used["pss_kib"] = round(sum(smaps_kib(x, "Pss:") for x in own) / 5, 1)
+            used["sum_kib"] = round(used["kernel_kib"] + used["pss_kib"], 1)
         runs = max(200, args.runs * 2)
         (then,) = p.who.spawn([fleet.exec_words("{}")], runs, 20, ["-r", args.boxes])
         plain = p.who.spawn([["/usr/bin/true"]], runs, 20)[0]

@@ -34,7 +34,8 @@ class Who:
 
     def __init__(self, name, work):
         self.name, self.work = name, work
-        self.home = pathlib.Path(tempfile.mkdtemp(prefix="h", dir=work))
+        self.home = pathlib.Path(pwd.getpwnam(name).pw_dir if name else tempfile.mkdtemp(prefix="h", dir=work))
+        self.home.mkdir(mode=0o700, exist_ok=True)
         self.runtime = pathlib.Path(tempfile.mkdtemp(prefix="pb", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else work))
         self.uid, self.gid = os.geteuid(), os.getegid()
         self.prefix = []
@@ -86,7 +87,8 @@ class Who:
             said = said.strip()
         if check and p.returncode:
             words = " ".join(map(str, argv))
-            raise Failed(f"{words[:200]}{'…' if len(words) > 200 else ''}: {said[-400:] or p.returncode}")
+            short = words if len(words) < 200 else f"{words[:80]} … {words[-110:]}"
+            raise Failed(f"{short}: {said[-400:] or f'exit status {p.returncode}'}")
         return answer
 
     def spawn(self, commands, runs, warmup, options=()):
@@ -102,7 +104,24 @@ class Who:
         out = self.run(self.spawn_program, "-k", "-j", jobs, "-n", runs, "--", *command, check=check).splitlines()
         return float(out[1]) / 1e6, [float(x) for x in out[0].split()]
 
+    def left(self):
+        """Processes with one of our folders in their command line: nobody else's can have it."""
+        return processes_naming(str(self.work) + "/") + processes_naming(str(self.runtime))
+
+    def sweep(self):
+        """Ends whatever of ours still runs, first kindly."""
+        for sign, patience in ((signal.SIGTERM, 5), (signal.SIGKILL, 5)):
+            for pid in self.left():
+                try:
+                    os.kill(pid, sign)
+                except OSError:
+                    pass
+            until = time.monotonic() + patience
+            while time.monotonic() < until and self.left():
+                time.sleep(0.1)
+
     def done(self):
+        self.sweep()
         shutil.rmtree(self.runtime, ignore_errors=True)
 
 

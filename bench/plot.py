@@ -59,7 +59,7 @@ def bars(title, unit, rows, subtitle="", logarithmic=True):
 
 
 def times(rows, keep=lambda r: True):
-    found = [(r["name"], r["p50_us"] / 1000, r["p99_us"] / 1000, r["name"].startswith("pale")) for r in rows if keep(r)]
+    found = [(r["name"], r["p50_us"] / 1000, r["p99_us"] / 1000, r["name"].startswith("pale")) for r in rows if "p50_us" in r and keep(r)]
     return sorted(found, key=lambda r: r[1])
 
 

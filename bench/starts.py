@@ -62,7 +62,7 @@ def create(who, args, stage, peers):
 def warm(who, args, stage, peers):
     """A static program in a living box, by the peer's own command line, against fork and exec of the same file on the host."""
     commands = {f"fork+exec ({libc})": [str(stage.bin / f"true-{libc}")] for libc in ("glibc", "musl") if (stage.bin / f"true-{libc}").exists()}
-    slow, reasons = set(), {}
+    slow, skipped = set(), []
     with ExitStack() as stack:
         for p in peers:
             if not p.box:
@@ -76,7 +76,7 @@ def warm(who, args, stage, peers):
                 if p.slow:
                     slow.add(f"{p.name} exec (glibc)")
             except Failed as e:
-                reasons[p.name] = str(e)[-160:]
+                skipped.append({"name": f"{p.name} exec", "skipped": str(e)[-160:]})
         rows = in_rounds(who, args, commands, slow, [BASE_WARM, "pale exec (glibc)"])
         plain = [n for n in commands if n.startswith("fork")]
         for name, times in zip(plain, who.spawn([commands[n] for n in plain], args.runs, args.warmup, ["-v"])):
@@ -85,4 +85,4 @@ def warm(who, args, stage, peers):
     for r in rows:
         if r["name"] == "pale exec (musl)" and musl:
             compare([r], musl)
-    return rows, reasons
+    return rows + skipped
