@@ -13,6 +13,16 @@ from harness import Result
 HOST = {"host-file", "planted", "environment", "host-process", "tcp", "tcp6", "udp", "abstract", "abstract-dgram", "socket-file", "shm", "sem", "msg", "queue", "rights",
         "guarded", "unwritten"}
 
+# A door tells our own filter from the kernel by the answer. Another filter may answer otherwise: what reads like a refusal is one.
+REFUSALS = ("Operation not permitted", "Permission denied", "Function not implemented", "Not supported", "Address family not supported by protocol",
+            "Address family not supported")
+
+
+def verdict(case, leaked, detail):
+    if not leaked or (case.door and detail.endswith(REFUSALS)):
+        return "held"
+    return "leaked" if case.judge.split(":")[0] in HOST else "open"
+
 
 class PeerAttempt(battery.Attempt):
     def __init__(self, world, case, peer):
@@ -70,7 +80,7 @@ def run_row(world, case, peer):
             judge.send(at.attack())
         except StopIteration as end:
             leaked, row["detail"] = end.value
-            row["verdict"] = "held" if not leaked else "leaked" if case.judge.split(":")[0] in HOST else "open"
+            row["verdict"] = verdict(case, leaked, row["detail"])
     except battery.Skip as e:
         row["verdict"], row["detail"] = "not applicable", str(e)
     except (battery.Broken, OSError, AssertionError, ValueError) as e:

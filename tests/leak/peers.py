@@ -66,7 +66,7 @@ class Bwrap(Peer):
 
 
 class Firejail(Peer):
-    """Every hardening option of its manual that needs no profile of one's own: no network, its system call list, no capabilities,
+    """Every hardening option of its manual that needs no profile of one's own: no network, its lists of system calls and socket families, no capabilities,
     no new privileges, no further namespaces, private devices and temporary files; of the home only what the case gives."""
     asks = ["firejail", "--version"]
     given = {"guarded": GUARD, "rights": Bwrap.given["rights"], "environment": "it passes the environment on, as documented", "host-etc-fstab": "/etc is shown, as documented",
@@ -75,7 +75,7 @@ class Firejail(Peer):
 
     def argv(self, words, shares, cwd):
         args = ["firejail", "--quiet", "--noprofile", "--net=none", "--private-dev", "--private-tmp", "--ipc-namespace", "--caps.drop=all", "--nonewprivs", "--noroot",
-                "--nogroups", "--seccomp", "--restrict-namespaces", "--disable-mnt", "--noinput", "--nodvd", "--nosound", "--notv", "--nou2f", "--novideo"]
+                "--nogroups", "--seccomp", "--protocol=unix,inet,inet6,netlink", "--restrict-namespaces", "--disable-mnt", "--noinput", "--nodvd", "--nosound", "--notv", "--nou2f", "--novideo"]
         for host, target, writable in shares:
             if host != target:
                 return None  # binding elsewhere is root's alone
@@ -117,6 +117,14 @@ class Codex(Peer):
         return ["codex", "sandbox", "-c", f'sandbox_mode="{mode}"', "--", *words]
 
 
+FIRST = "the command is the sandbox's first process itself"
+
+
+def is_about_init(case):
+    return case.name.startswith("init-") or any(w == "1" or w.startswith("/proc/1/") for w in case.attack[1:2]) and case.attack[0] in (
+        "attach", "seize", "vm-read", "take-fd", "reads", "link-of", "enter", "limit-other", "oom")
+
+
 class Podman(Peer):
     """Rootless, with its default filter; no network, read-only root, no capabilities, no new privileges. The root holds nothing but
     the attack. runc, because this host's mixed cgroups are none for crun."""
@@ -128,6 +136,9 @@ class Podman(Peer):
         self.root = self.work / "root"
         for n in ("tmp", "proc", "dev", "sys", "etc", "run", "var/tmp", "mnt/v"):
             (self.root / n).mkdir(parents=True)
+
+    def not_for(self, case):
+        return super().not_for(case) or (FIRST if is_about_init(case) else None)
 
     def argv(self, words, shares, cwd):
         args = ["podman", "--log-level=error", "--cgroup-manager=cgroupfs", "--runtime", "runc", "run", "--rm", "--network=none", "--read-only", "--cap-drop=all",
@@ -148,7 +159,8 @@ class Runsc(Peer):
     KERNEL = "answered by its own kernel, not by the host's"
 
     def not_for(self, case):
-        return super().not_for(case) or (self.KERNEL if case.door or case.threat[0] == "B" or case.threat in ("C14", "D10", "D11", "D16", "F6") else None)
+        own = case.door or case.threat[0] == "B" or case.threat in ("C9", "C14", "D10", "D11", "D16", "E12", "F6")
+        return super().not_for(case) or (FIRST if is_about_init(case) else self.KERNEL if own else None)
 
     def argv(self, words, shares, cwd):
         self.count += 1
