@@ -94,6 +94,8 @@ def peer_lines(reports, pale):
     yield "\n## The rows\n"
     for r in reports:
         yield f"**{r['peer']}**, as `{r['how']}` with the folders of the case\n"
+        if r.get("note"):
+            yield r["note"] + "\n"
         for verdict in ("leaked", "open", "not run"):
             found = [c["name"] for c in r["cases"] if c["verdict"] == verdict]
             yield f"- {verdict} ({len(found)}): {', '.join(found) or 'none'}"

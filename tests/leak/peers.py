@@ -12,6 +12,7 @@ import tempfile
 class Peer:
     """argv(words, shares, cwd): the command line that runs words behind the peer's wall; shares are (host, target, writable)."""
 
+    note = ""   # what a reader of its rows should know
     given = {}  # name of a judge, attack or case -> why it is not applicable
 
     def __init__(self, world):
@@ -51,6 +52,7 @@ class Bwrap(Peer):
     """Nothing is shared but /usr and what the case gives; every namespace; no further user namespaces; no capabilities; empty
     environment; a session of its own, as its manual asks for against TIOCSTI. A system call filter it takes ready-made alone."""
     asks = ["bwrap", "--version"]
+    note = "The variable was read from bwrap's own first process, which keeps what bwrap was started with; the command's own environment was empty."
     given = {"guarded": GUARD, "rights": "modes of files in a folder that is given writable are the user's matter"}
 
     def argv(self, words, shares, cwd):
@@ -86,6 +88,7 @@ class Firejail(Peer):
 class Srt(Peer):
     """No domain allowed; reading denied in every home, in /root, /srv, /opt and /var/lib, writing allowed in the folder that is given alone."""
     asks = ["srt", "--version"]
+    note = "System V and POSIX objects of the host are in reach because it makes no IPC namespace; files and network held."
     given = {**{f"guard-{n}": "not on its documented list of protected names" for n in ("claude-settings-json", "envrc")},
              "environment": "it passes the environment on, as documented", "host-etc-fstab": "reading is open by default, as documented",
              "host-etc-subuid": "reading is open by default, as documented", "host-etc-shadow": "reading is open by default; the file stays closed by its mode",
@@ -155,6 +158,7 @@ class Podman(Peer):
 class Runsc(Peer):
     """Rootless, no network, read-only root with nothing but the attack in it."""
     asks = ["runsc", "--version"]
+    note = "Debian's version of 2022. Most rows ask about the host's kernel, which a command behind it does not meet."
     given = {"guarded": GUARD, "rights": Bwrap.given["rights"]}
     KERNEL = "answered by its own kernel, not by the host's"
 
