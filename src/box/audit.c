@@ -135,8 +135,10 @@ static int write_line(struct audit *a, struct pale_err *e)
         return 0;
     /* The next record must not be glued to this half. */
     off_t end = lseek(a->fd, 0, SEEK_END);
-    if (end < n || ftruncate(a->fd, end - n) < 0)
+    if (end < n || ftruncate(a->fd, end - n) < 0) {
+        a->torn = true;
         return err_os(e, "take half a record back out of the audit log");
+    }
     return err_set(e, PALE_OS, "the audit log took only part of a record; is the disk full?");
 }
 
@@ -146,7 +148,7 @@ static int append(struct audit *a, size_t before, struct pale_err *e)
     if (a->line.failed)
         return err_set(e, PALE_LIMIT, "an audit record is longer than %u bytes", AUDIT_RECORD_MAX);
     int r = write_line(a, e);
-    for (int tries = 1; r < 0 && tries < WRITE_TRIES; tries++)
+    for (int tries = 1; r < 0 && !a->torn && tries < WRITE_TRIES; tries++)
         r = write_line(a, e);
     if (r < 0)
         return r;
@@ -239,10 +241,12 @@ struct json *audit_begin(struct audit *a, const char *event)
          * be read would be lost in it: the commit then says so. */
         if (locked < 0)
             err_os(&a->trouble, "lock the audit log");
-        else if (catch_up(a, &a->trouble) < 0) {
-            a->trouble.code = 0;
-            (void)!catch_up(a, &a->trouble);
-        }
+    }
+    bool behind = a->shared || a->torn;
+    a->torn = false;
+    if (behind && !a->trouble.code && catch_up(a, &a->trouble) < 0) {
+        a->trouble.code = 0;
+        a->torn = catch_up(a, &a->trouble) < 0;
     }
     begin_line(a, "", event);
     return &a->json;

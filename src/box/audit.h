@@ -22,6 +22,7 @@ struct audit {
     bool shared;
     uint64_t seq;  /* of the last record */
     uint64_t lost; /* records that could not be written since then; the next one says so */
+    bool torn;     /* half a record stands at the end, to be explained before the next */
     char last[SHA256_HEX];
     struct buf line;
     char first[2048]; /* where line begins: a record of what has happened needs no memory that may not be there */

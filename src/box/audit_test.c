@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -51,6 +52,40 @@ static struct audit_check verify(void)
     struct audit_check c;
     assert_int_equal(audit_verify(path, &c, NULL), 0);
     return c;
+}
+
+static void what_a_full_disk_cost_is_counted_in_the_next_record(void **state)
+{
+    (void)state;
+    struct audit a;
+    struct rlimit old, small;
+    struct stat st;
+    char text[4096] = "";
+    assert_int_equal(audit_open(&a, path, false, "b", "0123", NULL), 0);
+    (void)audit_begin(&a, "box.start");
+    assert_int_equal(audit_commit(&a, NULL), 0);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = (rlim_t)st.st_size + 30; /* the first try is cut short, the others are refused */
+    void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    for (int i = 0; i < 2; i++) {
+        (void)audit_begin(&a, "exec.end");
+        assert_true(audit_commit(&a, NULL) < 0);
+    }
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, before);
+    (void)audit_begin(&a, "box.stop");
+    assert_int_equal(audit_commit(&a, NULL), 0);
+    audit_close(&a);
+    struct audit_check c = verify();
+    assert_true(c.good);
+    assert_int_equal(c.records, 2);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    assert_true(read(fd, text, sizeof(text) - 1) > 0);
+    close(fd);
+    assert_non_null(strstr(text, "\"lost_before\":2"));
 }
 
 static void chain_holds_over_several_openings(void **state)
@@ -243,4 +278,5 @@ TESTS(cmocka_unit_test_setup_teardown(chain_holds_over_several_openings, fresh, 
       cmocka_unit_test_setup_teardown(unexplained_garbage_is_found, fresh, clean),
       cmocka_unit_test_setup_teardown(log_begun_without_a_record_is_good, fresh, clean),
       cmocka_unit_test_setup_teardown(recovery_that_does_not_fit_changes_nothing, fresh, clean),
-      cmocka_unit_test_setup_teardown(shared_log_takes_no_record_behind_an_end_it_cannot_read, fresh, clean))
+      cmocka_unit_test_setup_teardown(shared_log_takes_no_record_behind_an_end_it_cannot_read, fresh, clean),
+      cmocka_unit_test_setup_teardown(what_a_full_disk_cost_is_counted_in_the_next_record, fresh, clean))
