@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -58,9 +59,10 @@ static pid_t spawn(const char *program, char *const argv[], int socket_fd, int n
     if (pid == 0) {
         setsid();
         for (int i = 0; i < 3; i++)
-            dup2(null_fd, i);
-        dup2(socket_fd, 3);
-        syscall(SYS_close_range, 4, ~0u, 0);
+            if (dup2(null_fd, i) < 0)
+                _exit(127);
+        if (dup2(socket_fd, 3) < 0 || syscall(SYS_close_range, 4, ~0u, 0) < 0)
+            _exit(127);
         execve(program, argv, environ);
         _exit(127);
     }
@@ -90,6 +92,14 @@ static int start_keeper(struct reach *r, char *const argv[], const struct buf *f
     return first && !early ? reach_send(r, ASK_POLICY, first->data, first->len, e) : 0;
 }
 
+/* Ends one that could not tell us it was ready, and waits: else it might go on making what the caller takes away. */
+static void end_keeper(pid_t pid)
+{
+    if (kill(pid, SIGTERM) == 0)
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+}
+
 static int start_box(struct reach *r, const struct place *p, struct pale_err *e)
 {
     char *argv[] = {(char *)"pale-keeper", (char *)"box",    (char *)p->name,   (char *)p->id,
@@ -98,11 +108,14 @@ static int start_box(struct reach *r, const struct place *p, struct pale_err *e)
     int res = start_keeper(r, argv, NULL, e);
     if (res < 0)
         return res;
+    pid_t keeper = r->keeper;
     r->keeper = 0; /* it outlives us */
     res = reach_receive(r, &f, e);
     if (res == 0 && f.type != TELL_DONE)
         res = err_set(e, PALE_PROTOCOL, "the keeper of %s does not speak our language; was pale upgraded? `pale stop %s` and try again",
                       p->name, p->name);
+    if (res < 0)
+        end_keeper(keeper);
     return res;
 }
 
