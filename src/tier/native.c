@@ -218,7 +218,8 @@ static int become_init(struct builder *b, int userns_fd, struct pale_err *e)
             return err_os(e, "give pale-init its descriptors");
     if (dup2(high[1], 3) < 0 || dup2(high[2], 4) < 0)
         return err_os(e, "give pale-init its descriptors");
-    k_close_range(5, 31, 0);
+    if (k_close_range(5, 31, 0) < 0)
+        return err_os(e, "close the host's descriptors");
     b->report_fd = high[4];
     /* Here, because a user who is not the box's root has no capability left after exec to drop anything with. */
     int r = keeps_caps(b->plan->weaken) ? 0 : caps_drop_bounding(e);
