@@ -298,7 +298,9 @@ static const struct msg_exec *await_request(struct child *c, int fd)
         ssize_t r = read(fd, bytes + got, sizeof(bytes) - got);
         if (r < 0 && errno == EINTR)
             continue;
-        if (r <= 0)
+        if (r < 0)
+            fail(c, STAGE_FORK, errno);
+        if (r == 0)
             _exit(0); /* init closed the pipe: this spare is not wanted */
         got += (size_t)r;
         if (got >= sizeof(n))
