@@ -229,6 +229,7 @@ class Scene:
         events = self.judge_audit(done, log, since) or []
         if done.exit == 0 and "exec.end" not in events:
             done.bad.append("audit: the end of the command is not in the log")
+        self.wait_gone(done, GONE_SECONDS)  # it may still hold its claim
         again = self.command("run", "-q", "--write", self.shared, "--", "/bin/true")
         if again.code:
             done.bad.append(f"afterwards: pale run: {again.errors.strip()}")
