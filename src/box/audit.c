@@ -234,9 +234,9 @@ struct json *audit_begin(struct audit *a, const char *event)
 {
     a->trouble.code = 0;
     if (a->shared) {
-        int locked;
-        while ((locked = flock(a->fd, LOCK_EX)) < 0 && errno == EINTR)
-            ;
+        int locked = -1;
+        for (int tries = 0; locked < 0 && tries < WRITE_TRIES; tries += errno != EINTR)
+            locked = flock(a->fd, LOCK_EX);
         /* What does not follow the last record would break the chain for all that come after, and a record behind an end that cannot
          * be read would be lost in it: the commit then says so. */
         if (locked < 0)
