@@ -439,14 +439,13 @@ static int stage_receipt(struct keeper *k, struct pale_err *e)
 /* The only client of a one-shot box has sent its request already; a lasting box says that it is ready. */
 static int stage_first_client(struct keeper *k, struct pale_err *e)
 {
-    if (!k->once && !tell(FIRST_CLIENT, TELL_DONE, NULL, 0))
-        return err_os(e, "tell that the box is ready"); /* whoever waits for it would wait for ever */
     struct client *c = client_add(k, FIRST_CLIENT);
     if (!c)
         return err_nomem(e);
     if (k->once)
         client_take(c);
-    return 0;
+    /* The last thing that can fail: whoever waits for it would wait for ever, and who has heard it counts on the box. */
+    return k->once || tell(FIRST_CLIENT, TELL_DONE, NULL, 0) ? 0 : err_os(e, "tell that the box is ready");
 }
 
 static void clean_up(struct keeper *k)
