@@ -11,6 +11,7 @@ REGRESSIONS = [
     ("run", "kill", "keeper", "landlock_create_ruleset"),  # the cgroup of a killed one-shot keeper stayed
     ("run", "EIO", "keeper", "lseek"),  # a record that did not follow the last one broke the shared log
     ("run", "short", "keeper", "pread64"),  # … and so did one whose predecessor was read in part
+    ("run", "EMFILE", "keeper", "flock"),  # … or was lost when the log could not be locked at once
     ("run", "EIO", "init", "wait4"),  # a child that was not taken never announced itself again
     ("run", "ENOSPC", "keeper", "mmap"),  # without memory for its only client a keeper went on for nobody
     ("create", "EMFILE", "cli", "mkdir"),  # a making that failed left folders
