@@ -64,9 +64,11 @@ static const struct sock_filter below[] = {
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | MARK),
 };
 
-static void __attribute__((noreturn)) leave(long status)
+/* Does not come back, and does not say so: a sanitizer would make calls of its own before a function that does. */
+static void leave(long status)
 {
-    for (;;)
+    static volatile bool here = true;
+    while (here)
         syscall(SYS_exit_group, status, 0, 0, 0, 0, (long)PASSWORD);
 }
 
@@ -100,7 +102,7 @@ static uint32_t call(const struct seccomp_data *d)
     return r < 0 ? (uint32_t)errno : 0;
 }
 
-static void __attribute__((noreturn)) child(const struct seccomp_program *p)
+static void child(const struct seccomp_program *p)
 {
     struct rlimit none = {0, 0};
     static const int caught[] = {SIGFPE, SIGILL, SIGSEGV, SIGBUS, SIGSYS}; /* by the test's own runner, which must not go on here */
