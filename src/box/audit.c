@@ -103,7 +103,10 @@ static int read_last(struct audit *a, uint64_t *ret_torn, bool *ret_unended, str
             return 0;
         end = start;
     }
-    return size == 0 || *ret_torn == (uint64_t)size ? 0 : err_set(e, PALE_CORRUPT, "the audit log holds no record near its end");
+    return size == 0 || *ret_torn == (uint64_t)size
+               ? 0
+               : err_set(e, PALE_CORRUPT,
+                         "the audit log holds no record near its end; `pale audit --verify` says more, and moving it away begins another");
 }
 
 static void write_head(struct audit *a)
