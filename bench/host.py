@@ -125,16 +125,18 @@ class Who:
         shutil.rmtree(self.runtime, ignore_errors=True)
 
 
-def end(p, patience=3):
-    """Ends a process that we started."""
+def end(*processes, patience=10):
+    """Ends processes that we started: all are told first, then waited for."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
-        if p.poll() is None:
+        alive = [p for p in processes if p.poll() is None]
+        for p in alive:
             p.send_signal(sign)
+        until = time.monotonic() + patience
+        for p in alive:
             try:
-                p.wait(patience)
+                p.wait(max(0.01, until - time.monotonic()))
             except subprocess.TimeoutExpired:
                 pass
-    return p.poll()
 
 
 def processes_naming(text):

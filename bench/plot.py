@@ -65,8 +65,8 @@ def times(rows, keep=lambda r: True):
 
 def inside_rows(result):
     found = []
-    for title, rows in (("compile", result.get("compile")), ("git status", result.get("git")), *result.get("files", {}).items(),
-                        *result.get("syscalls", {}).items()):
+    files = [(f"files: {name}", rows) for name, rows in result.get("files", {}).items()]
+    for title, rows in (("compile", result.get("compile")), ("git status", result.get("git")), *files, *result.get("syscalls", {}).items()):
         for r in rows or []:
             if r["name"] in ("pale", "bwrap") and "ratio_p50" in r:
                 found.append((f"{title}, {r['name']}", r["ratio_p50"], None, r["name"] == "pale"))
@@ -77,7 +77,7 @@ def plots(doc):
     """{file name: text} of all plots that the figures allow; the ordinary user's where there are some, else root's."""
     made = {}
     result = next((r for r in doc["results"] if r["who"] == "user"), doc["results"][0])
-    where = f"{result['as']}; bar p50, whisker p99; {doc['cpus']} CPUs, Linux {doc['kernel']}, {doc['date'][:10]}"
+    where = f"{result['as']}; bar p50, whisker p99, logarithmic; {doc['cpus']} CPUs, Linux {doc['kernel']}, {doc['date'][:10]}"
     if result.get("cold"):
         made["bench-cold.svg"] = bars("Create, execute a static true, destroy", "ms", times(result["cold"]), where)
     if result.get("warm"):
@@ -86,8 +86,8 @@ def plots(doc):
     memory = [(r["name"], r["all_kib"], None, r["name"] == "pale") for r in result.get("idle", {}).get("rows", []) if r.get("all_kib", 0) > 0]
     if memory:
         made["bench-memory.svg"] = bars("Memory of an idle box, all that the machine lost", "KiB", sorted(memory, key=lambda r: r[1]),
-                                        where.replace("bar p50, whisker p99; ", ""), logarithmic=False)
+                                        where.replace("bar p50, whisker p99, logarithmic; ", ""), logarithmic=False)
     work = inside_rows(result.get("inside", {}))
     if work:
-        made["bench-inside.svg"] = bars("Work inside, as a multiple of outside", "×", work, where.replace("bar p50, whisker p99; ", ""), logarithmic=False)
+        made["bench-inside.svg"] = bars("Work inside, as a multiple of outside", "×", work, where.replace("bar p50, whisker p99, logarithmic; ", ""), logarithmic=False)
     return made
