@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "init/job.h"
 #include "init/reaper.h"
+#include "init/spare.h"
 #include "input.h"
 
 static struct link wire;
@@ -21,6 +22,7 @@ static uint64_t credit[JOBS_MAX];
 static bool running[JOBS_MAX]; /* by channel, as the keeper sees it */
 static bool ended[JOBS_MAX];
 static int next_pid;
+static uint32_t begun[JOBS_MAX];
 
 /* --- in place of the clock, processes and signals --- */
 
@@ -60,10 +62,23 @@ pid_t runner_start_bare(const struct runner_setup *s, uint32_t slot, uint32_t ge
     return start(slot, m, io);
 }
 
-pid_t runner_start_spare(const struct runner_setup *s, uint32_t slot, uint32_t generation, int request_fd, const struct runner_stdio *io)
+pid_t runner_start_spare(const struct runner_setup *s, uint32_t slot, uint32_t generation, int request_fd, const struct runner_probe *probe,
+                         const struct runner_stdio *io)
 {
+    static const struct probe_report report;
     (void)s, (void)generation, (void)request_fd;
+    /* A prober reports whole, in part or never. */
+    if (probe && next_pid % 3)
+        (void)!write(probe->report_fd, &report, next_pid % 3 == 1 ? sizeof(report) : 9);
     return start(slot, NULL, io);
+}
+
+void runner_close_stdio(struct runner_stdio *io)
+{
+    own_close(&io->in);
+    own_close(&io->out);
+    own_close(&io->err);
+    own_close(&io->terminal);
 }
 
 bool runner_spare_fits(const struct msg_exec *m, size_t n)
@@ -100,6 +115,10 @@ UNSEEN static void heard(const struct frame *f)
 {
     struct msg_exit x;
     uint64_t v;
+    if (f->type == FROM_PROBE) {
+        assert(f->chan == 0 && (f->len == 0 || f->len == sizeof(struct probe_report)));
+        return;
+    }
     assert(f->chan < JOBS_MAX && running[f->chan]);
     switch (f->type) {
     case FROM_STARTED:
@@ -237,7 +256,7 @@ static void runner_ended(struct job *j)
     if (j->phase == PHASE_FREE || jobs.setup.config.solo)
         return;
     j->runner = 0;
-    if (j->phase == PHASE_SPARE)
+    if (j->phase == PHASE_SPARE || (!j->exited && spare_rescue(&jobs, j)))
         job_free(&jobs, j);
     else if (!j->exited)
         j->exited = true;
@@ -252,6 +271,8 @@ UNSEEN static void turn(void)
         fds[i].revents = fds[i].events; /* reading what is not ready gives EAGAIN, as after any other spurious wake */
     jobs_polled(&jobs, fds);
     (void)jobs_tick(&jobs);
+    if (jobs.probe_read_fd >= 0)
+        spare_probed(&jobs);
     assert(jobs.spares <= SPARES_MAX && jobs.running >= 0);
 }
 
@@ -278,6 +299,7 @@ static bool step(struct input *in)
         return true;
     case 6:
         slot = input_byte(in);
+        begun[slot] = jobs.job[slot].generation;
         if (held_out[slot] >= 0)
             (void)!write(held_out[slot], zeros, 1 + input_byte(in));
         return true;
@@ -314,13 +336,16 @@ UNSEEN static void reset(void)
             close(held_out[i]);
         held_out[i] = -1;
     }
+    if (made && jobs.probe_read_fd > 0)
+        own_close(&jobs.probe_read_fd);
     memcpy(jobs.job, none, sizeof(none));
     memset(&jobs, 0, offsetof(struct jobs, job));
     memset(running, 0, sizeof(running));
     wire.in_start = wire.in_len = wire.out_len = 0;
     now_us = 1000000;
     next_pid = 1 << 30;
-    jobs_init(&jobs, &wire, -1, -1, report_pipe);
+    memset(begun, 0, sizeof(begun));
+    jobs_init(&jobs, &wire, -1, -1, report_pipe, begun);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

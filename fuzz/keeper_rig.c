@@ -44,7 +44,7 @@ static struct {
     bool audit_refused;
     struct buf audit_line;
     /* What init may expect, and what it has done wrong. */
-    bool busy[JOBS_MAX], said_hello, config_seen, must_die;
+    bool busy[JOBS_MAX], said_hello, config_seen, must_die, probing;
     bool wild; /* it has spoken of what it cannot know: what it may expect then is nobody's promise */
     uint64_t input_left[JOBS_MAX];
     bool destroyed;
@@ -65,6 +65,12 @@ UNSEEN static void heard_by_init(const struct frame *f)
     if (f->type == TO_CONFIG) {
         assert(!rig.config_seen && msg_config_parse(f->data, f->len, &c) && c.version == WIRE_VERSION && c.seccomp < SECCOMP_COUNT);
         rig.config_seen = true;
+        return;
+    }
+    if (f->type == TO_PROBE) {
+        struct msg_probe probe;
+        assert(rig.config_seen && f->chan == 0 && !rig.probing && msg_probe_parse(f->data, f->len, &probe) && probe.planted[0]);
+        rig.probing = true;
         return;
     }
     assert(rig.config_seen && f->chan < JOBS_MAX && f->type >= TO_EXEC && f->type <= TO_CLOSE);
@@ -114,6 +120,9 @@ UNSEEN static void heard_by_client(const struct frame *f)
         break;
     case TELL_INFO:
         assert(msg_info_parse(f->data, f->len, &info));
+        break;
+    case TELL_RECEIPT:
+        assert(f->len > 10 && memmem(f->data, f->len, "\n\n{\"box\":", 9));
         break;
     case TELL_JOB:
         assert(msg_job_parse(f->data, f->len, &job) && job.state < JOB_STATE_COUNT);
@@ -478,8 +487,11 @@ UNSEEN static void settle(void)
 /* What no init may send, whatever the state: judged apart from the keeper. */
 static bool is_never_right(const struct frame *f)
 {
-    if (f->type < FROM_HELLO || f->type > FROM_GONE)
+    if (f->type < FROM_HELLO || f->type > FROM_PROBE)
         return true;
+    if (f->type == FROM_PROBE) /* a question that is still on its way may be answered by who does not wait for it */
+        return !rig.said_hello || f->chan != 0 || f->len > sizeof(struct probe_report) ||
+               (!rig.wild && !rig.probing && state.wire_out.len == 0);
     if (f->type == FROM_HELLO)
         return rig.said_hello || f->chan != 0 || f->len != 8;
     /* A request that is still on its way to init has given it its channel already. */
@@ -507,8 +519,12 @@ static void from_init(uint8_t type, uint16_t chan, const void *p, size_t n)
     if (n)
         memcpy(mem + FRAME_HEAD, p, n);
     push(&rig.conns[0], mem, FRAME_HEAD + n);
-    if (type != FROM_HELLO && chan < JOBS_MAX && !rig.busy[chan])
+    if (type != FROM_HELLO && type != FROM_PROBE && chan < JOBS_MAX && !rig.busy[chan])
         rig.wild = true;
+    if (type == FROM_PROBE) {
+        rig.wild = rig.wild || !rig.probing;
+        rig.probing = false;
+    }
     /* Noted before the keeper may use the channel again. */
     uint64_t v = 0;
     struct msg_exit x;
@@ -543,6 +559,17 @@ static void init_exit(struct input *in, uint16_t chan)
     from_init(FROM_EXIT, chan, mem, exit_of(in, mem, sizeof(mem)));
 }
 
+/* A report of the right length with answers of all kinds, or none at all. */
+static void probe_reports(struct input *in)
+{
+    struct probe_report r;
+    uint8_t b = input_byte(in);
+    for (int i = 0; i < PROBE_COUNT; i++)
+        r.answer[i] = b & 1 ? PROBE_NOT_TRIED : input_byte(in);
+    r.took_us = b;
+    from_init(FROM_PROBE, 0, &r, b & 2 ? 0 : sizeof(r));
+}
+
 /* A step as an honest init might take it. */
 static void init_works(struct input *in)
 {
@@ -552,6 +579,10 @@ static void init_works(struct input *in)
     struct kjob *j = state.by_chan[chan];
     if (!rig.said_hello) {
         from_init(FROM_HELLO, 0, number, 8);
+        return;
+    }
+    if (rig.probing && (op & 0x80)) {
+        probe_reports(in);
         return;
     }
     if (!j || !rig.busy[chan])
@@ -584,7 +615,8 @@ static void init_works(struct input *in)
 
 static void init_attacks(struct input *in)
 {
-    static const uint8_t types[] = {FROM_HELLO, FROM_STARTED, FROM_STDOUT, FROM_STDERR, FROM_STDIN_CREDIT, FROM_EXIT, FROM_GONE, 0};
+    static const uint8_t types[] = {FROM_HELLO,        FROM_STARTED, FROM_STDOUT, FROM_STDERR,
+                                    FROM_STDIN_CREDIT, FROM_EXIT,    FROM_GONE,   FROM_PROBE};
     size_t n;
     uint8_t op = input_byte(in);
     if (op & 0x80) {
@@ -596,7 +628,7 @@ static void init_attacks(struct input *in)
         return;
     }
     uint16_t chan = input_byte(in) & 7;
-    uint8_t type = op & 7 ? types[op & 7] : input_byte(in), mem[128];
+    uint8_t type = op & 15 ? types[op & 7] : input_byte(in), mem[128];
     if (op & 0x40)
         chan = (uint16_t)input_number(in, 2);
     const uint8_t *p = mem;
@@ -681,6 +713,9 @@ static void client_works(struct input *in)
         break;
     case 9:
         from_client(c, ASK_JOBS, NULL, 0);
+        break;
+    case 10:
+        from_client(c, ASK_PROVE, number, 1);
         break;
     case 13:
         if ((op >> 5) == 7)
@@ -774,6 +809,9 @@ UNSEEN static void set_up(struct input *in)
     k->wire.fd = k->init_watch.fd = k->listener.fd = -1;
     k->wall = (struct wall){.pid = 0x7ffffff0, .pidfd = FD_INIT, .wire_fd = FD_CONN, .report_fd = -1};
     cgroup_init(&k->cgroup);
+    proof_init(&k->proof);
+    memcpy(k->runtime_dir, "/nonexistent", 13);
+    memcpy(k->audit_path, "/nonexistent/audit", 19);
     memcpy(k->name, "box", 4);
     memcpy(k->id, "0123456789abcdef", 17);
     k->policy = policy;
@@ -822,7 +860,7 @@ UNSEEN static void tear_down(void)
     for (int i = 0; i < CONNS_MAX; i++)
         rig.conns[i].used = false;
     rig.pending = rig.source_count = rig.next_source = 0;
-    rig.pending_foreign = rig.init_ended = rig.said_hello = rig.config_seen = rig.must_die = rig.destroyed = rig.wild = false;
+    rig.pending_foreign = rig.init_ended = rig.said_hello = rig.config_seen = rig.must_die = rig.destroyed = rig.wild = rig.probing = false;
     memset(rig.busy, 0, sizeof(rig.busy));
 }
 
