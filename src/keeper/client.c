@@ -274,6 +274,11 @@ static bool take_frame(struct client *c, const struct frame *f)
 {
     if (c->job)
         return running_frame(c, f);
+    if (c->waiting) {
+        /* The place in one job's log is none in another's. */
+        client_error(c, PALE_PROTOCOL, "one request at a time");
+        return true;
+    }
     switch (f->type) {
     case ASK_EXEC:
         work_exec(c, f->data, f->len);
