@@ -2,6 +2,7 @@
 /* Included before every file of the keeper: its sockets and signals are the rig's (keeper_rig.c). */
 #pragma once
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@ int rig_listen(int fd, int backlog);
 int rig_unlink(const char *path);
 int rig_close(int fd);
 int rig_kill(pid_t pid, int sig);
+int rig_open(const char *path, int flags, ...);
 
 #define send rig_send
 #define recv rig_recv
@@ -29,3 +31,4 @@ int rig_kill(pid_t pid, int sig);
 #define unlink rig_unlink
 #define close rig_close
 #define kill rig_kill
+#define open rig_open
