@@ -57,6 +57,13 @@ UNSEEN static struct conn *conn_of(int fd)
     return &rig.conns[fd - FD_CONN];
 }
 
+UNSEEN static void heard_probe(const struct frame *f)
+{
+    struct msg_probe probe;
+    assert(rig.config_seen && f->chan == 0 && !rig.probing && msg_probe_parse(f->data, f->len, &probe) && probe.planted[0]);
+    rig.probing = true;
+}
+
 /* What the keeper says to init must be what init takes. */
 UNSEEN static void heard_by_init(const struct frame *f)
 {
@@ -69,9 +76,7 @@ UNSEEN static void heard_by_init(const struct frame *f)
         return;
     }
     if (f->type == TO_PROBE) {
-        struct msg_probe probe;
-        assert(rig.config_seen && f->chan == 0 && !rig.probing && msg_probe_parse(f->data, f->len, &probe) && probe.planted[0]);
-        rig.probing = true;
+        heard_probe(f);
         return;
     }
     assert(rig.config_seen && f->chan < JOBS_MAX && f->type >= TO_EXEC && f->type <= TO_CLOSE);

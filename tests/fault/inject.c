@@ -271,9 +271,9 @@ static void find_loader(struct task *t)
 static bool never_fails(long nr)
 {
     static const long list[] = {
-        SYS_exit,   SYS_exit_group, SYS_rt_sigreturn, SYS_getpid,          SYS_gettid,          SYS_getppid,  SYS_getuid,
-        SYS_geteuid, SYS_getgid,    SYS_getegid,      SYS_umask,           SYS_set_tid_address, SYS_sched_yield,
-        SYS_set_robust_list, SYS_restart_syscall,
+        SYS_exit,       SYS_exit_group,      SYS_rt_sigreturn, SYS_getpid,          SYS_gettid,
+        SYS_getppid,    SYS_getuid,          SYS_geteuid,      SYS_getgid,          SYS_getegid,
+        SYS_umask,      SYS_set_tid_address, SYS_sched_yield,  SYS_set_robust_list, SYS_restart_syscall,
 #ifdef SYS_arch_prctl
         SYS_arch_prctl,
 #endif
@@ -522,6 +522,30 @@ static bool runs_privileged(const struct task *t, const struct __ptrace_syscall_
     return name && (strcmp(name, "/newuidmap") == 0 || strcmp(name, "/newgidmap") == 0);
 }
 
+/* Counts the call; true if it is the one to be spoiled. */
+static bool is_the_one(const struct task *t, long nr)
+{
+    bool fails = !never_fails(nr), moves = bytes_arg(nr) != -100;
+    if (nr >= 0 && nr < CALLS)
+        s.calls[t->role][nr]++;
+    bool counts = s.call < 0 || s.call == nr;
+    long n = s.all[t->role] += counts, f = s.can_fail[t->role] += counts && fails, m = s.can_short[t->role] += counts && moves;
+    if (!counts || s.done || s.mode == MODE_COUNT || t->role != s.role)
+        return false;
+    switch (s.mode) {
+    case MODE_FAIL:
+        return fails && f == s.k;
+    case MODE_SHORT:
+    case MODE_HALF:
+        return moves && m == s.k;
+    case MODE_KILL:
+    case MODE_KILLEXIT:
+        return n == s.k;
+    default:
+        return false;
+    }
+}
+
 /* False if the task was let go. */
 static bool at_call(struct task *t)
 {
@@ -535,18 +559,8 @@ static bool at_call(struct task *t)
     if (i.op != PTRACE_SYSCALL_INFO_ENTRY)
         return true;
     bool own = i.instruction_pointer < t->loader || i.instruction_pointer >= t->loader_end;
-    if (s.counting && own && is_counted(t->role)) {
-        long nr = (long)i.entry.nr;
-        bool fails = !never_fails(nr), moves = bytes_arg(nr) != -100;
-        if (nr >= 0 && nr < CALLS)
-            s.calls[t->role][nr]++;
-        bool counts = s.call < 0 || s.call == nr;
-        long n = s.all[t->role] += counts, f = s.can_fail[t->role] += counts && fails, m = s.can_short[t->role] += counts && moves;
-        bool mine = counts && !s.done && s.mode != MODE_COUNT && t->role == s.role;
-        if (mine && ((s.mode == MODE_FAIL && fails && f == s.k) || ((s.mode == MODE_SHORT || s.mode == MODE_HALF) && moves && m == s.k) ||
-                     ((s.mode == MODE_KILL || s.mode == MODE_KILLEXIT) && n == s.k)))
-            spoil(t, &i);
-    }
+    if (s.counting && own && is_counted(t->role) && is_the_one(t, (long)i.entry.nr))
+        spoil(t, &i);
     if ((t->role == ROLE_SPAWN || t->role == ROLE_ERRAND) && !t->hit && runs_privileged(t, &i)) {
         ptrace(PTRACE_DETACH, t->pid, NULL, NULL);
         forget(t);
@@ -817,8 +831,9 @@ static void print_report(bool staged)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: fault-inject [--limit MS] [--report FILE] count | fail ROLE K ERRNO | short|half|kill|killexit ROLE K -- COMMAND …"
-                    " [:: COMMAND …]\n");
+    fprintf(stderr,
+            "usage: fault-inject [--limit MS] [--report FILE] count | fail ROLE K ERRNO | short|half|kill|killexit ROLE K -- COMMAND …"
+            " [:: COMMAND …]\n");
     return 2;
 }
 
