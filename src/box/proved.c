@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,10 +18,12 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/number.h"
 #include "base/own.h"
 #include "box/place.h"
 
 #define BOOT_PREFIX 8
+#define NEW_WORD "-new-"
 
 static int read_boot(char ret[40], struct pale_err *e)
 {
@@ -73,14 +76,22 @@ int proved_find(const struct proved_kind *k, struct proved *ret, struct pale_err
     return 0;
 }
 
-static void forget_other_boots(int dir, const char *boot)
+/* Half a file of a keeper that was killed over it. */
+static bool is_litter(const char *name)
+{
+    const char *pid = strstr(name, NEW_WORD);
+    uint64_t n = 0;
+    return pid && (!number_u64(pid + strlen(NEW_WORD), INT32_MAX, &n) || (kill((pid_t)n, 0) < 0 && errno == ESRCH));
+}
+
+static void clear_away(int dir, const char *boot)
 {
     static _Alignas(8) char block[8192];
     for (long n; (n = fd_entries(dir, block, sizeof(block))) > 0;)
         for (long at = 0; at < n;) {
             const struct dirent *d = (const void *)(block + at);
             at += d->d_reclen;
-            if (d->d_name[0] != '.' && strncmp(d->d_name, boot, BOOT_PREFIX) != 0)
+            if (d->d_name[0] != '.' && (strncmp(d->d_name, boot, BOOT_PREFIX) != 0 || is_litter(d->d_name)))
                 unlinkat(dir, d->d_name, 0);
         }
 }
@@ -91,9 +102,9 @@ int proved_store(struct proved *p, const char *receipt, size_t n, const struct s
     own_fd dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return err_os(e, "open %s", p->dir);
-    forget_other_boots(dir, p->boot);
+    clear_away(dir, p->boot);
     sha256_hex(receipt, n, p->digest);
-    snprintf(tmp, sizeof(tmp), "%.*s-new-%d", BOOT_PREFIX, p->boot, (int)getpid());
+    snprintf(tmp, sizeof(tmp), "%.*s" NEW_WORD "%d", BOOT_PREFIX, p->boot, (int)getpid());
     own_fd fd = openat(dir, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     snprintf(head, sizeof(head), "%s\n%s\n%s\n", p->digest, sealed->key, sealed->signature);
     if (fd < 0 || !fd_write_full(fd, head, strlen(head)) || !fd_write_full(fd, receipt, n) || renameat(dir, tmp, dir, p->name) < 0) {

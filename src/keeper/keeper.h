@@ -77,12 +77,12 @@ struct kjob {
 struct proof {
     bool asked;              /* init has the question */
     bool at_start, reported; /* the one that decides whether the box is handed over; its report is here */
-    bool full, plants;
+    bool full;
     struct client *client; /* who asked for it later */
     struct proved proved;
     char kernel[65];
     uint32_t host_space[SPACE_COUNT], init_user_space;
-    char planted[PATH_BYTES_MAX], abstract[64];
+    char abstract[64];
     int tcp_fd, unix_fd;
     struct sealer sealer;
     uint32_t port;

@@ -2,7 +2,7 @@
 /* Owns the proof of a box: what the prober is asked to try, what is looked at from outside, the receipt, and what becomes of it.
  *
  * How it works: proof_plan, while the builder is at work, sees whether this kind of box was proved since boot, and so which probe it
- * gets; for a full one it plants a secret and two listeners on the host and starts pale-seal, which signs. proof_start sends the
+ * gets; for a full one it plants two listeners on the host and starts pale-seal, which signs. proof_start sends the
  * question to init. proof_take has the report, which is hostile like all that comes over the wire, judges it, and writes the receipt
  * into the audit log before any command is let in. A bad receipt destroys the box. */
 #include <errno.h>
@@ -35,28 +35,20 @@ static void hex_name(char *ret, size_t cap, const char *what, const char *id)
     snprintf(ret, cap, "%s-%s-%016llx", what, id, (unsigned long long)r);
 }
 
-/* Something of the host's that a box must not find: a file, a loopback port, an abstract socket. */
-static int plant(struct keeper *k, bool listeners, struct pale_err *e)
+/* Something of the host's that a box must not reach: a loopback port, an abstract socket. The file that it must not find is its own
+ * audit log, which is there anyway: one made for the purpose would be litter should we be killed. */
+static int plant(struct keeper *k, struct pale_err *e)
 {
     struct proof *p = &k->proof;
-    char name[64];
-    hex_name(name, sizeof(name), "secret", k->id);
-    snprintf(p->planted, sizeof(p->planted), "%s/%s", k->runtime_dir, name);
-    own_fd fd = open(p->planted, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || !fd_write_full(fd, name, strlen(name)))
-        return err_os(e, "plant %s", p->planted);
-    p->plants = true;
-    if (!listeners)
-        return 0;
     struct sockaddr in = {.sa_family = AF_INET};
     static const unsigned char any_port[14] = {0, 0, 127, 0, 0, 1};
     unsigned char port[14];
     socklen_t len = sizeof(in);
     memcpy(in.sa_data, any_port, sizeof(any_port));
     p->tcp_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    /* A host whose loopback is down has no port to be reached either. */
     if (p->tcp_fd < 0 || bind(p->tcp_fd, &in, sizeof(in)) < 0 || listen(p->tcp_fd, 1) < 0 || getsockname(p->tcp_fd, &in, &len) < 0)
-        return 0;
+        /* A host without a loopback has no port to be reached either. */
+        return errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT ? 0 : err_os(e, "listen for a probe");
     memcpy(port, in.sa_data, sizeof(port));
     struct sockaddr_un un = {.sun_family = AF_UNIX};
     hex_name(p->abstract, sizeof(p->abstract), "pale", k->id);
@@ -72,9 +64,6 @@ static int plant(struct keeper *k, bool listeners, struct pale_err *e)
 
 static void uproot(struct proof *p)
 {
-    if (p->plants)
-        unlink(p->planted);
-    p->plants = false;
     p->port = 0;
     own_close(&p->tcp_fd);
     own_close(&p->unix_fd);
@@ -121,13 +110,9 @@ int proof_plan(struct keeper *k, struct pale_err *e)
         return r;
     p->at_start = true;
     p->full = !p->proved.digest[0];
-    if (!p->full) {
-        /* A file of the host's that is there anyway. */
-        snprintf(p->planted, sizeof(p->planted), "%s", k->audit_path);
-        return 0;
-    }
-    r = plant(k, true, e);
-    return r == 0 ? sealer_start(&p->sealer, e) : r;
+    if (p->full && (r = plant(k, e)) == 0)
+        r = sealer_start(&p->sealer, e);
+    return r;
 }
 
 void proof_start(struct keeper *k)
@@ -135,7 +120,7 @@ void proof_start(struct keeper *k)
     uint8_t mem[PATH_BYTES_MAX + 256];
     struct record_writer w;
     struct proof *p = &k->proof;
-    const struct msg_probe m = {.full = p->full, .port = p->port, .planted = p->planted, .abstract = p->abstract};
+    const struct msg_probe m = {.full = p->full, .port = p->port, .planted = k->audit_path, .abstract = p->abstract};
     p->asked = true;
     record_start(&w, mem, sizeof(mem));
     msg_probe_write(&m, &w);
@@ -300,18 +285,11 @@ void proof_ask(struct client *c, bool full)
 {
     struct keeper *k = c->k;
     struct proof *p = &k->proof;
-    struct pale_err e = {0};
     if (p->asked) {
         client_error(c, PALE_BUSY, "another proof of this box is under way; try again in a moment");
         return;
     }
     p->full = full;
-    if (full && plant(k, false, &e) < 0) {
-        client_error(c, e.code, e.text);
-        return;
-    }
-    if (!full)
-        snprintf(p->planted, sizeof(p->planted), "%s", k->audit_path);
     p->abstract[0] = 0;
     p->client = c;
     proof_start(k);

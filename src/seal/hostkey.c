@@ -20,28 +20,29 @@ static_assert(HOSTKEY_PUBLIC == crypto_sign_PUBLICKEYBYTES && HOSTKEY_SECRET == 
                   HOSTKEY_SIGNATURE == crypto_sign_BYTES,
               "the sizes of Ed25519");
 
+/* The file gets its name only when it is whole, and only if nobody was faster; whoever is killed over it leaves nothing. */
 static int write_new(int dir, const char *name, const char *text, struct pale_err *e)
 {
-    own_fd fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return fd < 0 || !fd_write_full(fd, text, strlen(text)) || fsync(fd) < 0 ? err_os(e, "write %s", name) : 0;
+    char self[40];
+    own_fd fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    if (fd < 0 || !fd_write_full(fd, text, strlen(text)) || fsync(fd) < 0 ||
+        (linkat(AT_FDCWD, self, dir, name, AT_SYMLINK_FOLLOW) < 0 && errno != EEXIST))
+        return err_os(e, "write %s", name);
+    return 0;
 }
 
-/* The file gets its name only when it is whole, and only if nobody was faster. */
 static int make_key(int dir, struct pale_err *e)
 {
     unsigned char seed[crypto_sign_SEEDBYTES];
-    char hex[SEED_HEX + 2], tmp[40];
+    char hex[SEED_HEX + 2];
     randombytes_buf(seed, sizeof(seed));
     sodium_bin2hex(hex, sizeof(hex), seed, sizeof(seed));
     sodium_memzero(seed, sizeof(seed));
     hex[SEED_HEX] = '\n';
     hex[SEED_HEX + 1] = 0;
-    snprintf(tmp, sizeof(tmp), "host.key.new-%d", (int)getpid());
-    int r = write_new(dir, tmp, hex, e);
+    int r = write_new(dir, "host.key", hex, e);
     sodium_memzero(hex, sizeof(hex));
-    if (r == 0 && linkat(dir, tmp, dir, "host.key", 0) < 0 && errno != EEXIST)
-        r = err_os(e, "name host.key");
-    unlinkat(dir, tmp, 0);
     return r;
 }
 
@@ -63,14 +64,12 @@ static int read_seed(int dir, unsigned char ret[crypto_sign_SEEDBYTES], struct p
 
 static void publish(int dir, const unsigned char *public)
 {
-    char hex[2 * HOSTKEY_PUBLIC + 2], tmp[40];
+    char hex[2 * HOSTKEY_PUBLIC + 2];
     if (faccessat(dir, "host.pub", F_OK, 0) == 0)
         return;
     sodium_bin2hex(hex, sizeof(hex), public, HOSTKEY_PUBLIC);
     memcpy(hex + 2 * (size_t)HOSTKEY_PUBLIC, "\n", 2);
-    snprintf(tmp, sizeof(tmp), "host.pub.new-%d", (int)getpid());
-    if (write_new(dir, tmp, hex, NULL) < 0 || renameat(dir, tmp, dir, "host.pub") < 0)
-        unlinkat(dir, tmp, 0);
+    (void)!write_new(dir, "host.pub", hex, NULL);
 }
 
 int hostkey_open(const char *path, unsigned char ret_public[HOSTKEY_PUBLIC], unsigned char ret_secret[HOSTKEY_SECRET], struct pale_err *e)

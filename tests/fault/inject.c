@@ -52,6 +52,7 @@ enum role {
     ROLE_CLI,
     ROLE_SPAWN,
     ROLE_POLICY,
+    ROLE_SEAL,
     ROLE_KEEPER,
     ROLE_ERRAND,
     ROLE_BUILDER,
@@ -64,8 +65,8 @@ enum role {
     ROLE_COUNT
 };
 
-static const char *const role_names[ROLE_COUNT] = {"new",     "stub",  "cli",    "spawn", "policy", "keeper", "errand",
-                                                   "builder", "netns", "holder", "init",  "runner", "child",  "payload"};
+static const char *const role_names[ROLE_COUNT] = {"new",     "stub",  "cli",    "spawn", "policy", "seal",  "keeper", "errand",
+                                                   "builder", "netns", "holder", "init",  "runner", "child", "payload"};
 
 enum mode { MODE_COUNT, MODE_FAIL, MODE_SHORT, MODE_HALF, MODE_KILL, MODE_KILLEXIT };
 
@@ -230,7 +231,8 @@ static enum role program_role(pid_t pid, enum role before)
     static const struct {
         const char *name;
         enum role role;
-    } programs[] = {{"pale", ROLE_CLI}, {"pale-policy", ROLE_POLICY}, {"pale-keeper", ROLE_KEEPER}, {"pale-init", ROLE_INIT}};
+    } programs[] = {
+        {"pale", ROLE_CLI}, {"pale-policy", ROLE_POLICY}, {"pale-seal", ROLE_SEAL}, {"pale-keeper", ROLE_KEEPER}, {"pale-init", ROLE_INIT}};
     char path[64], name[64] = "";
     snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);

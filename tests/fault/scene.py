@@ -21,7 +21,7 @@ NAMESPACES = ("user", "pid", "net", "mnt", "ipc", "uts", "cgroup")
 PROCESSES = 32
 LIMIT_MS = 6000
 GONE_SECONDS = 4
-OURS = ("pale", "pale-keeper", "pale-init", "pale-policy")
+OURS = ("pale", "pale-keeper", "pale-init", "pale-policy", "pale-seal")
 
 
 def call_names():
@@ -338,7 +338,8 @@ class Scene:
         found += [f"runtime file {n}" for n in runtime if n != "claims.lock" and n not in shared]
         found += [f"runtime file {n}" for n in shared[1:]]
         found += [f"box folder {p.name}" for p in self.boxes.glob("*")] + [f"state folder {p.name}" for p in (self.state / "boxes").glob("*")]
-        found += [f"state file {p.name}" for p in self.state.glob("*") if p.name not in ("boxes", "runs.audit", "runs.audit.head")]
+        found += [f"state file {p.name}" for p in self.state.glob("*") if p.name not in ("boxes", "runs.audit", "runs.audit.head", "host.key", "host.pub", "proved")]
+        found += [f"half a proof {p.name}" for p in (self.state / "proved").glob("*-new-*")]
         found += [f"cgroup {g}" for g in self.cgroups_left()]
         with open("/proc/self/mountinfo") as f:
             found += [f"mount {line.split()[4]}" for line in f if str(self.root) in line]
