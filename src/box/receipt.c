@@ -49,26 +49,14 @@ static const struct {
     {ECONNREFUSED, "ECONNREFUSED"},
 };
 
-static uint32_t inode_of(const char *path)
-{
-    struct stat st;
-    return stat(path, &st) == 0 ? (uint32_t)st.st_ino : 0;
-}
-
 void receipt_spaces(uint32_t ret[SPACE_COUNT])
 {
     for (int i = 0; i < SPACE_COUNT; i++) {
         char path[40];
+        struct stat st;
         snprintf(path, sizeof(path), "/proc/self/ns/%s", space_names[i]);
-        ret[i] = inode_of(path);
+        ret[i] = stat(path, &st) == 0 ? (uint32_t)st.st_ino : 0;
     }
-}
-
-uint32_t receipt_user_space_of(int pid)
-{
-    char path[40];
-    snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-    return inode_of(path);
 }
 
 static bool is_one_of(const char *list, const char *word)

@@ -43,9 +43,6 @@ struct receipt {
 /* Reads the keeper's own namespaces. */
 void receipt_spaces(uint32_t ret[SPACE_COUNT]);
 
-/* The user namespace of another process of ours; 0 if it is not to be seen. */
-uint32_t receipt_user_space_of(int pid);
-
 /* Adds a line of the keeper's own. */
 void receipt_outside(struct receipt_facts *f, const char *name, const char *defence, const char *expected, const char *observed);
 

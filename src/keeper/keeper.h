@@ -81,7 +81,7 @@ struct proof {
     struct client *client; /* who asked for it later */
     struct proved proved;
     char kernel[65];
-    uint32_t host_space[SPACE_COUNT], init_user_space;
+    uint32_t host_space[SPACE_COUNT];
     char abstract[64];
     int tcp_fd, unix_fd;
     struct sealer sealer;

@@ -87,7 +87,6 @@ int proof_plan(struct keeper *k, struct pale_err *e)
     char init[PATH_BYTES_MAX], self[PATH_BYTES_MAX];
     struct utsname u;
     receipt_spaces(p->host_space);
-    p->init_user_space = receipt_user_space_of(k->wall.pid); /* no longer to be seen once we are locked up */
     if (is_weak(k->weaken, WEAKEN_RECEIPT))
         return 0;
     int r = place_program("pale-init", init, sizeof(init), e);
@@ -164,7 +163,7 @@ static void gather(struct keeper *k, struct receipt_facts *f)
     *f = (struct receipt_facts){
         .uid = k->ids.uid,
         .processes = k->policy.limits[LIMIT_PROCESSES].value,
-        .init_user_space = p->init_user_space,
+        .init_user_space = k->wall.user_space,
         .full = p->full,
         .has_listeners = p->port != 0,
     };

@@ -354,10 +354,24 @@ static int release(int go_fd, struct pale_err *e)
     return write(go_fd, "", 1) == 1 ? 0 : err_os(e, "release the builder");
 }
 
-/* What only the keeper can do for the new process: its ids and its cgroup. */
-static int admit(const struct wall_plan *plan, pid_t pid, int go_fd, struct pale_err *e)
+/* While the builder waits and is still ours to look at: it soon changes its ids. */
+static int note_user_space(pid_t pid, uint32_t *ret, struct pale_err *e)
 {
-    int r = ids_write_maps(&plan->ids, pid, e);
+    char path[40];
+    struct stat st;
+    snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+    if (stat(path, &st) < 0)
+        return err_os(e, "look at the box's user namespace");
+    *ret = (uint32_t)st.st_ino;
+    return 0;
+}
+
+/* What only the keeper can do for the new process: its ids and its cgroup. */
+static int admit(const struct wall_plan *plan, pid_t pid, int go_fd, uint32_t *ret_user_space, struct pale_err *e)
+{
+    int r = note_user_space(pid, ret_user_space, e);
+    if (r == 0)
+        r = ids_write_maps(&plan->ids, pid, e);
     /* In version 1 an ordinary user may move only a process with their own id, which the builder gives up. */
     bool early = geteuid() == 0;
     if (r == 0 && early)
@@ -374,6 +388,7 @@ int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err
     struct builder b = {.plan = plan, .go_fd = -1, .report_fd = -1, .wire_fd = -1};
     int go[2], report[2], wire[2], pidfd = -1;
     struct pale_err own = {0};
+    uint32_t user_space = 0;
     root_sources_init(&b.sources);
     int r = plan->ids.idmap_mounts ? root_open_private_sources(plan, &b.sources, e) : 0;
     if (r < 0) {
@@ -405,10 +420,10 @@ int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err
         errno = clone_errno;
         r = err_os(&own, "make the box's namespaces (are unprivileged user namespaces allowed here? `pale doctor` says)");
     } else {
-        r = admit(plan, pid, go[1], &own);
+        r = admit(plan, pid, go[1], &user_space, &own);
     }
     close(go[1]);
-    *ret = (struct wall){.pid = pid, .pidfd = pidfd, .wire_fd = wire[0], .report_fd = report[0]};
+    *ret = (struct wall){.pid = pid, .pidfd = pidfd, .wire_fd = wire[0], .report_fd = report[0], .user_space = user_space};
     /* A builder that has ended by itself says why. */
     struct pale_err why = {0};
     if (r < 0 && pid > 0 && (own.os == EPIPE || own.os == ESRCH) && wall_await(ret, &why) < 0)

@@ -29,8 +29,9 @@ struct wall_plan {
 struct wall {
     pid_t pid; /* pale-init, as the host sees it */
     int pidfd;
-    int wire_fd;   /* the stream to it */
-    int report_fd; /* tells how the building went; -1 once that is known */
+    int wire_fd;         /* the stream to it */
+    int report_fd;       /* tells how the building went; -1 once that is known */
+    uint32_t user_space; /* the number of the outer user namespace */
 };
 
 /* Begins to build the wall and to start pale-init behind it. Messages may be put on the wire at once; wall_await tells whether
