@@ -6,7 +6,7 @@ import resource
 import subprocess
 import time
 
-from host import Failed, children, descendants, end, meminfo, quantile, settle, smaps_kib
+from host import Failed, children, descendants, end, meminfo, processes_naming, quantile, settle, smaps_kib
 from peers import Held
 
 KERNEL = ("Slab", "KernelStack", "PageTables", "Percpu")
@@ -98,6 +98,8 @@ def together(p, boxes, stage):
             if p.name == "pale":
                 p.who.run(*p.exec("0", ["true"]))
                 listed = [x for v in box_processes(p.who, "b0").values() for x in v]
+            else:
+                listed = processes_naming(str(stage.bin / "calls"))[:1]
         else:
             words = p.start if p.box else lambda n: p.run([stage.bin / "calls", "pause"], read=[stage.bin])
             held = [p.who.start(*words(i), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for i in range(boxes)]
@@ -110,7 +112,8 @@ def together(p, boxes, stage):
         end(*held)
         if not held:
             p.who.spawn_parallel(p.stop("{}"), boxes, 2, check=False)
-    return {"name": p.name, "boxes": boxes, "processes": len(listed) or None, "pss_kib": own, **per_box(before, after, boxes)}
+    used = per_box(before, after, boxes)
+    return {"name": p.name, "boxes": boxes, "processes": len(listed), "pss_kib": own, "sum_kib": own and round(used["kernel_kib"] + own, 1), **used}
 
 
 class Fleet:
@@ -143,7 +146,10 @@ class Fleet:
         finally:
             self.watch.terminate()
             out, _ = self.watch.communicate(timeout=30)
-        return seconds, each, [float(x) for x in out.split()]
+        meanwhile = [float(x) for x in out.split()]
+        if any(x < 0 for x in meanwhile):
+            raise Failed(f"{sum(x < 0 for x in meanwhile)} of {len(meanwhile)} commands failed while the boxes were made")
+        return seconds, each, meanwhile
 
     def empty(self, check=True):
         seconds, _ = self.who.spawn_parallel(self.p.stop("{}"), self.boxes, self.args.creators, check=check)

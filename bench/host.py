@@ -102,7 +102,11 @@ class Who:
     def spawn_parallel(self, command, runs, jobs, check=True):
         """Seconds for all, and a list of microseconds each."""
         out = self.run(self.spawn_program, "-k", "-j", jobs, "-n", runs, "--", *command, check=check).splitlines()
-        return float(out[1]) / 1e6, [float(x) for x in out[0].split()]
+        each = [float(x) for x in out[0].split()]
+        failed = sum(x < 0 for x in each)
+        if check and failed:
+            raise Failed(f"{' '.join(map(str, command))[:120]}: {failed} of {runs} failed")
+        return float(out[1]) / 1e6, each
 
     def left(self):
         """Processes with one of our folders in their command line: nobody else's can have it."""
@@ -196,15 +200,20 @@ def quantile(values, q):
     return values[min(len(values) - 1, int(q * len(values)))]
 
 
-def row(name, values, peer=None, note=""):
-    return {"name": name, "peer": peer or name, "p50_us": round(quantile(values, 0.5), 1), "p99_us": round(quantile(values, 0.99), 1),
-            "runs": len(values), **({"note": note} if note else {})}
+def row(name, values):
+    """Runs that failed are -1: they are counted, and too many leave nothing to tell."""
+    good = [v for v in values if v >= 0]
+    failed = len(values) - len(good)
+    if failed > len(values) // 10:
+        return {"name": name, "skipped": f"{failed} of {len(values)} runs failed"}
+    return {"name": name, "p50_us": round(quantile(good, 0.5), 1), "p99_us": round(quantile(good, 0.99), 1), "runs": len(good),
+            **({"failed": failed} if failed else {})}
 
 
 def compare(rows, base):
     """Adds to each row its ratio to the base, which was measured in the same turns."""
     for r in rows:
-        if r is not base and base and base["p50_us"] > 0:
+        if r is not base and base and base.get("p50_us") and "p50_us" in r:
             r["ratio_p50"] = round(r["p50_us"] / base["p50_us"], 3)
             r["ratio_p99"] = round(r["p99_us"] / base["p99_us"], 3)
             r["baseline"] = base["name"]

@@ -57,7 +57,7 @@ def places(who, stage, peers, folder, small):
 
 def timed(who, where, script, rounds):
     """The script in each place, in turns."""
-    times = who.spawn([p.words(["/bin/sh", "-c", script]) for p in where], rounds, 1)
+    times = who.spawn([p.words(["/bin/sh", "-c", script]) for p in where], rounds, 1, ["-k"])
     return compare_outside([row(p.name, t) for p, t in zip(where, times)])
 
 
@@ -77,7 +77,7 @@ def told(who, where, argv, rounds):
 
 
 def told_row(name, values):
-    return {"name": name, "peer": name, "p50_us": round(statistics.median(values), 2), "p99_us": round(max(values), 2), "runs": len(values)}
+    return {"name": name, "p50_us": round(statistics.median(values), 2), "p99_us": round(max(values), 2), "runs": len(values)}
 
 
 def inside(who, args, stage, peers):

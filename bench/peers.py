@@ -154,6 +154,7 @@ class Oci(Peer):
     box = creates = True
     globals = ()
     bundle_word = "--bundle"
+    more = ("--no-new-keyring",)  # an ordinary user may have 200 keys: too few for a thousand containers
 
     def config(self, argv, read, write):
         s, rootless = self.stage, not self.who.is_root
@@ -189,15 +190,15 @@ class Oci(Peer):
         return [self.path, "--root", str(self.who.runtime / self.name), *self.globals, *rest]
 
     def run(self, argv, read=(), write=()):
-        return self.words("run", self.bundle_word, str(self.bundle(argv, read, write)), "cold")
+        return self.words("run", *self.more, self.bundle_word, str(self.bundle(argv, read, write)), "cold")
 
     def start(self, number, read=(), write=()):
         folder = self.bundle([self.stage.bin / "calls", "pause"], [self.stage.bin, *read], write)
-        return self.words("run", "--detach", self.bundle_word, str(folder), f"b{number}")
+        return self.words("run", "--detach", *self.more, self.bundle_word, str(folder), f"b{number}")
 
     def create(self, number):
         folder = self.bundle([self.stage.bin / "calls", "pause"], [self.stage.bin])
-        return self.words("create", self.bundle_word, str(folder), f"n{number}")
+        return self.words("create", *self.more, self.bundle_word, str(folder), f"n{number}")
 
     def destroy(self, number):
         return self.words("delete", "--force", f"n{number}")
@@ -229,7 +230,7 @@ class Runsc(Oci):
     note = "own kernel in user space (ptrace platform)"
     globals = ("--network=none", "--ignore-cgroups", "--platform=ptrace")
     bundle_word = "-bundle"
-    box = creates = True
+    more = ()
 
     def __init__(self, stage):
         super().__init__(stage)
@@ -335,7 +336,7 @@ class Sandlock(InFolder):
         words = [self.path, "run", "--clean-env", "-m", "512M", "-P", "256"]
         for p in ("/usr", "/etc", "/proc", "/dev", *(f"/{n}" for n in self.stage.links), *read):
             words += ["-r", str(p)]
-        for p in ("/tmp", *write):
+        for p in ("/tmp", "/dev/null", *write):
             words += ["-w", str(p)]
         return [*words, *(["--cwd", str(write[0])] if write else []), "--", *map(str, argv)]
 

@@ -83,9 +83,9 @@ def plots(doc):
     if result.get("warm"):
         made["bench-warm.svg"] = bars("Execute a static true in a living box", "ms",
                                       times(result["warm"], lambda r: "glibc" in r["name"] and not r["name"].startswith("vfork")), where)
-    memory = [(r["name"], r["all_kib"], None, r["name"] == "pale") for r in result.get("idle", {}).get("rows", []) if r.get("all_kib", 0) > 0]
+    memory = [(r["name"], r["sum_kib"], None, r["name"] == "pale") for r in result.get("idle", {}).get("rows", []) if (r.get("sum_kib") or 0) > 0]
     if memory:
-        made["bench-memory.svg"] = bars("Memory of an idle box, all that the machine lost", "KiB", sorted(memory, key=lambda r: r[1]),
+        made["bench-memory.svg"] = bars("Memory of an idle box: its processes (PSS) and the kernel's share", "KiB", sorted(memory, key=lambda r: r[1]),
                                         where.replace("bar p50, whisker p99, logarithmic; ", ""), logarithmic=False)
     work = inside_rows(result.get("inside", {}))
     if work:
