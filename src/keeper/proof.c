@@ -363,7 +363,8 @@ int proof_await(struct keeper *k, struct pale_err *e)
     if (is_weak(k->weaken, WEAKEN_RECEIPT))
         return 0;
     while (!p->reported && !k->died) {
-        struct pollfd ready[2] = {{.fd = k->wire.fd, .events = POLLIN}, {.fd = k->wall.pidfd, .events = POLLIN}};
+        short out = k->wire_out.len > 0 ? POLLOUT : 0; /* the question itself may not have gone out yet */
+        struct pollfd ready[2] = {{.fd = k->wire.fd, .events = (short)(POLLIN | out)}, {.fd = k->wall.pidfd, .events = POLLIN}};
         int n = poll(ready, 2, (int)(until - clock_ms() > 0 ? until - clock_ms() : 0));
         if (n == 0)
             return err_set(e, PALE_TIMEOUT, "the box's prober did not answer within %d s", PROBE_TIMEOUT_MS / 1000);
@@ -371,7 +372,9 @@ int proof_await(struct keeper *k, struct pale_err *e)
             return err_os(e, "wait for the box's prober");
         if (n > 0 && !ready[0].revents && ready[1].revents)
             return err_set(e, PALE_GONE, "the box's init ended before the box was proved");
-        if (n > 0 && ready[0].revents)
+        if (n > 0 && ready[0].revents & POLLOUT)
+            k->wire.ready(&k->wire, EPOLLOUT);
+        if (n > 0 && !k->died && ready[0].revents & ~POLLOUT)
             k->wire.ready(&k->wire, EPOLLIN);
     }
     if (k->died)
