@@ -19,6 +19,7 @@
 #include "base/weak.h"
 
 #define PREFIX "claim-"
+#define WIDE "claims.wide"
 #define CLAIMS_BYTES_MAX (POLICY_LIST_MAX * PATH_BYTES_MAX)
 
 /* One line of a claim: "device:inode path". */
@@ -105,42 +106,65 @@ static int check_all(int dir, const char *own, const char *mine, struct pale_err
     return r;
 }
 
-int claims_take(const char *runtime_dir, const char *id, const char *name, const char *const *paths, size_t count, int *ret_fd,
-                struct pale_err *e)
+/* The folder of wide claims; -1 with ENOENT where there is none yet. */
+static int open_wide(int dir, bool make)
 {
-    own_buf lines = {0};
+    if (make && mkdirat(dir, WIDE, 0700) < 0 && errno != EEXIST)
+        return -1;
+    return openat(dir, WIDE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Under the lock: with whom could we clash, do we, and our own file. */
+static int take_locked(int dir, const struct claim *c, struct buf *lines, int *ret_fd, struct pale_err *e)
+{
     char own[64];
-    snprintf(own, sizeof(own), PREFIX "%s", id);
-    buf_init(&lines, CLAIMS_BYTES_MAX);
-    int r = 0;
-    for (size_t i = 0; r == 0 && i < count; i++)
-        r = add_line(&lines, paths[i], e);
+    snprintf(own, sizeof(own), PREFIX "%s", c->id);
+    own_fd wide = open_wide(dir, c->wide);
+    if (wide < 0 && (c->wide || errno != ENOENT))
+        return err_os(e, "open the claims of boxes");
+    const char *mine = buf_text(lines);
+    int r = weak_word("claims") || wide < 0 ? 0 : check_all(wide, own, mine, e);
+    if (r == 0 && c->wide && !weak_word("claims"))
+        r = check_all(dir, own, mine, e);
     if (r < 0)
         return r;
-    own_fd dir = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    own_fd lock = dir < 0 ? -1 : openat(dir, "claims.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (lock < 0 || flock(lock, LOCK_EX) < 0)
-        return err_os(e, "lock the claims of boxes in %s", runtime_dir);
-    r = weak_word("claims") ? 0 : check_all(dir, own, buf_text(&lines), e);
-    if (r < 0)
-        return r;
-    own_fd fd = openat(dir, own, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || !fd_write_full(fd, name, strlen(name)) || !fd_write_full(fd, "\n", 1) ||
-        !fd_write_full(fd, lines.data, lines.len)) {
-        r = err_os(e, "write the claims of box %s", name);
+    int at = c->wide ? wide : dir;
+    own_fd fd = openat(at, own, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || !fd_write_full(fd, c->name, strlen(c->name)) || !fd_write_full(fd, "\n", 1) ||
+        !fd_write_full(fd, lines->data, lines->len)) {
+        r = err_os(e, "write the claims of box %s", c->name);
         if (fd >= 0)
-            unlinkat(dir, own, 0);
+            unlinkat(at, own, 0);
         return r;
     }
     *ret_fd = take_fd(&fd);
     return 0;
 }
 
+int claims_take(const char *runtime_dir, const struct claim *c, int *ret_fd, struct pale_err *e)
+{
+    own_buf lines = {0};
+    int r = 0;
+    buf_init(&lines, CLAIMS_BYTES_MAX);
+    for (size_t i = 0; r == 0 && i < c->count; i++)
+        r = add_line(&lines, c->paths[i], e);
+    if (r < 0)
+        return r;
+    own_fd dir = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    own_fd lock = dir < 0 ? -1 : openat(dir, "claims.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (lock < 0 || flock(lock, LOCK_EX) < 0)
+        return err_os(e, "lock the claims of boxes in %s", runtime_dir);
+    return take_locked(dir, c, &lines, ret_fd, e);
+}
+
 void claims_sweep(const char *runtime_dir, const char *id)
 {
+    static const char *const places[] = {"", WIDE "/"};
     char path[PATH_BYTES_MAX];
-    snprintf(path, sizeof(path), "%s/" PREFIX "%s", runtime_dir, id);
-    unlink(path);
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s" PREFIX "%s", runtime_dir, places[i], id);
+        unlink(path);
+    }
 }
 
 void claims_drop(const char *runtime_dir, const char *id, int *fd)

@@ -33,11 +33,14 @@ static int clean(void **state)
     return fd_remove_tree(AT_FDCWD, dir, NULL);
 }
 
+static bool wide = true;
+
 static int take(const char *id, const char *path, int *fd)
 {
     const char *paths[] = {path};
+    const struct claim c = {id, id, paths, 1, wide};
     struct pale_err e;
-    return claims_take(dir, id, id, paths, 1, fd, &e);
+    return claims_take(dir, &c, fd, &e);
 }
 
 static void one_folder_has_one_writer_by_any_name(void **state)
@@ -74,6 +77,25 @@ static void claim_of_the_dead_does_not_bind(void **state)
     claims_drop(dir, "two", &second);
 }
 
+/* Only wide claims are many-sided: each other kind of pair must be seen from both ends. */
+static void narrow_and_wide_claims_bind_each_other(void **state)
+{
+    (void)state;
+    int first = -1, second = -1;
+    for (int narrow_first = 0; narrow_first < 2; narrow_first++) {
+        wide = !narrow_first;
+        assert_int_equal(take("one", narrow_first ? inner : a, &first), 0);
+        wide = narrow_first;
+        assert_int_equal(take("two", narrow_first ? a : inner, &second), -PALE_DENIED);
+        assert_int_equal(take("two", b, &second), 0);
+        claims_drop(dir, "one", &first);
+        claims_drop(dir, "two", &second);
+        wide = true;
+        assert_int_equal(take("two", a, &second), 0);
+        claims_drop(dir, "two", &second);
+    }
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
 /* A claim that another keeper was cut short in writing, or that somebody changed. */
 static void claim_that_cannot_be_read_is_no_permission(void **state)
@@ -93,4 +115,5 @@ static void claim_that_cannot_be_read_is_no_permission(void **state)
 }
 
 TESTS(CASE(one_folder_has_one_writer_by_any_name), CASE(folder_above_a_claimed_one_is_refused), CASE(claim_of_the_dead_does_not_bind),
+      CASE(narrow_and_wide_claims_bind_each_other),
       cmocka_unit_test_setup_teardown(claim_that_cannot_be_read_is_no_permission, fresh, clean))

@@ -336,7 +336,9 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
         r = place_refuse_own(p->project_path, e);
     if (r < 0)
         return r;
-    return n ? claims_take(k->runtime_dir, k->id, k->name, paths, n, &k->claims, e) : 0;
+    const struct claim c = {
+        .id = k->id, .name = k->name, .paths = paths, .count = n, .wide = n > 1 || !k->data_dir || strstr(k->data_dir, "/.pale/")};
+    return n ? claims_take(k->runtime_dir, &c, &k->claims, e) : 0;
 }
 
 /* Needs: the starter's view of the host. Builds the wall and starts init behind it. */
