@@ -160,6 +160,10 @@ static void note_payload(const struct task *t)
             *at = ' ';
     if (fd >= 0)
         close(fd);
+    /* One that was killed meanwhile has left its groups already, and tells nothing. */
+    unsigned long word;
+    if (ptrace(PTRACE_GETEVENTMSG, t->pid, NULL, &word) < 0)
+        l->count--;
 }
 
 /* --- tasks --- */
@@ -269,8 +273,8 @@ static void find_loader(struct task *t)
 
 /* --- calls --- */
 
-/* Calls that always succeed, or whose failure the caller could not live to see. */
-/* rt_sigprocmask fails only where its arguments make no sense, and the C library's fork counts on that. */
+/* Calls that always succeed, or whose failure the caller could not live to see. rt_sigprocmask fails only where its arguments make no
+ * sense, and the C library's fork counts on that. */
 static bool never_fails(long nr)
 {
     static const long list[] = {
