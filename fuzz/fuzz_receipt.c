@@ -37,8 +37,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {data, size};
     uint8_t b = input_byte(&in), cap = input_byte(&in);
-    struct receipt_facts f = {
-        .uid = 1000, .processes = b & 4 ? 512 : 0, .init_user_space = b & 8 ? 77 : 0, .full = b & 1, .has_listeners = b & 2};
+    struct receipt_facts f = {.uid = 1000,
+                              .processes = b & 4 ? 512 : 0,
+                              .init_user_space = b & 8 ? 77 : 0,
+                              .full = b & 1,
+                              .has_listeners = b & 2,
+                              .has_planted = b & 2,
+                              .landlock_left = b & 4 ? 16 : -1,
+                              .scratch_bytes = b & 8 ? 8192 : 0};
     static struct receipt r;
     struct pale_err e = {0};
     for (int i = 0; i < SPACE_COUNT; i++)
@@ -75,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char mem[16384];
     struct buf out;
     struct json j;
-    const struct receipt_head head = {"b", "0", "native", "6", "0", "1", "0", b & 32 ? "0" : NULL};
+    const struct receipt_head head = {"b", "0", "2026", "native", "6", "0", "1", "0", b & 32 ? "0" : NULL};
     buf_init_lent(&out, sizeof(mem), mem, sizeof(mem));
     json_start(&j, &out);
     receipt_json(&r, &head, &j, NULL);

@@ -503,7 +503,7 @@ static bool is_never_right(const struct frame *f)
     if (f->type < FROM_HELLO || f->type > FROM_PROBE)
         return true;
     if (f->type == FROM_PROBE) /* a question that is still on its way may be answered by who does not wait for it */
-        return !rig.said_hello || f->chan != 0 || f->len > sizeof(struct probe_report) ||
+        return !rig.said_hello || f->chan != 0 || (f->len != 0 && f->len != sizeof(struct probe_report)) ||
                (!rig.wild && !rig.probing && state.wire_out.len == 0);
     if (f->type == FROM_HELLO)
         return rig.said_hello || f->chan != 0 || f->len != 8;

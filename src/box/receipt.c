@@ -127,6 +127,12 @@ static bool planned(const struct receipt_facts *f, int id, char ret[40])
     case PROBE_USER_ID:
         show_number(ret, f->uid);
         return true;
+    case PROBE_LANDLOCK:
+        show_number(ret, f->landlock_left > 0 ? (uint64_t)f->landlock_left - 1 : 99);
+        return true;
+    case PROBE_SCRATCH_SIZE:
+        show_number(ret, (f->scratch_bytes + 4095) / 4096 * 4);
+        return f->scratch_bytes != 0;
     case PROBE_PROCESS_LIMIT:
         show_number(ret, f->processes);
         return f->processes != 0;
@@ -172,7 +178,8 @@ int receipt_judge(const struct receipt_facts *f, const void *report, size_t n, s
     memcpy(&r, report, sizeof(r));
     *ret = (struct receipt){.full = f->full, .took_us = r.took_us};
     for (int i = 0; i < PROBE_COUNT; i++) {
-        bool skipped = (expectations[i].only_full && !f->full) || ((i == PROBE_HOST_PORT || i == PROBE_HOST_ABSTRACT) && !f->has_listeners);
+        bool skipped = (expectations[i].only_full && !f->full) || (i == PROBE_PLANTED && !f->has_planted) ||
+                       ((i == PROBE_HOST_PORT || i == PROBE_HOST_ABSTRACT) && !f->has_listeners);
         if (skipped && r.answer[i] == PROBE_NOT_TRIED)
             continue;
         judge_row(f, i, r.answer[i], &ret->row[ret->count++]);
@@ -203,6 +210,7 @@ void receipt_json(const struct receipt *r, const struct receipt_head *h, struct 
     json_object(j, key);
     json_text(j, "box", h->box);
     json_text(j, "id", h->id);
+    json_text(j, "time", h->time);
     json_text(j, "tier", h->tier);
     json_text(j, "kernel", h->kernel);
     json_text(j, "boot", h->boot);

@@ -28,7 +28,11 @@ struct receipt_facts {
     uint64_t processes;               /* 0: no limit */
     uint32_t host_space[SPACE_COUNT]; /* the keeper's own namespaces; 0: not to be seen, which is a doubt */
     uint32_t init_user_space;
-    bool full, has_listeners;                        /* on the host, for the full probe to look for */
+    int landlock_left;      /* domains the keeper itself could still enter; -1 is a doubt */
+    uint64_t scratch_bytes; /* 0: no limit */
+    bool full;
+    bool has_planted;                                /* a file of the host's that a box cannot have put in its own place */
+    bool has_listeners;                              /* on the host, for the full probe to look for */
     struct receipt_row outside[RECEIPT_OUTSIDE_MAX]; /* good is set here */
     size_t outside_count;
 };
@@ -54,7 +58,7 @@ void receipt_complaint(const struct receipt *r, char *ret, size_t cap);
 
 /* What stands in a receipt besides its lines. */
 struct receipt_head {
-    const char *box, *id, *tier, *kernel, *boot, *build, *policy_digest;
+    const char *box, *id, *time, *tier, *kernel, *boot, *build, *policy_digest;
     const char *proved; /* of a short one: the digest of the full one of the same boot, tier, policy and build; else NULL */
 };
 

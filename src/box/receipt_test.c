@@ -10,7 +10,10 @@
 
 static struct receipt_facts good_facts(bool full)
 {
-    struct receipt_facts f = {.uid = 1000, .processes = 512, .init_user_space = INITS, .full = full, .has_listeners = full};
+    struct receipt_facts f = {
+        .uid = 1000, .processes = 512, .init_user_space = INITS, .full = full, .has_listeners = full, .has_planted = true};
+    f.landlock_left = 16;
+    f.scratch_bytes = 8 << 20;
     for (int i = 0; i < SPACE_COUNT; i++)
         f.host_space[i] = HOST;
     return f;
@@ -22,7 +25,7 @@ static struct probe_report good_report(bool full)
     struct probe_report r = {.took_us = 90};
     struct receipt_facts f = good_facts(full);
     /* The right answer is found by trying them: the table itself is what is under test elsewhere. */
-    static const uint32_t values[] = {0, 1, 2, 15, 512, 1000, OWN, 2, 13, 38, 97, 101, 111, 11, 28, 30, PROBE_TOUCH_BYTES};
+    static const uint32_t values[] = {0, 1, 2, 15, 512, 1000, OWN, 2, 13, 38, 97, 101, 111, 11, 28, 30, PROBE_TOUCH_BYTES, 8192};
     for (int i = 0; i < PROBE_COUNT; i++)
         r.answer[i] = PROBE_NOT_TRIED;
     for (int i = 0; i < PROBE_COUNT; i++) {

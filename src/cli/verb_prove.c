@@ -21,6 +21,7 @@
 static const struct option prove_options[] = {
     {"full", 0, NULL, "try everything, not only the short list of every start", NULL},
     {"verify", 0, "FILE", "check the signature of a receipt that --json printed", NULL},
+    {"key", 0, "HEX", "whose signature counts (this host's: host.pub in the state folder)", NULL},
     {0},
 };
 
@@ -96,11 +97,12 @@ static int prove(struct args *a)
     return strstr(json, "\"good\":true,\"attempts\"") ? 0 : 1;
 }
 
-/* Finds the three parts of what print_sealed wrote. */
-static bool take_apart(const char *text, size_t *ret_at, size_t *ret_len, struct sealed *ret)
+/* Finds the three parts of what print_sealed wrote, and nothing else: what a reader of JSON would take from the file is what was
+ * signed, or the file is refused. */
+static bool take_apart(const char *text, size_t len, size_t *ret_at, size_t *ret_len, struct sealed *ret)
 {
     const char *last = NULL;
-    if (strncmp(text, RECEIPT_HEAD, strlen(RECEIPT_HEAD)) != 0)
+    if (strlen(text) != len || strncmp(text, RECEIPT_HEAD, strlen(RECEIPT_HEAD)) != 0)
         return false;
     for (const char *at = text; (at = strstr(at, RECEIPT_TAIL)); at++)
         last = at;
@@ -109,12 +111,34 @@ static bool take_apart(const char *text, size_t *ret_at, size_t *ret_len, struct
     *ret_at = strlen(RECEIPT_HEAD);
     *ret_len = (size_t)(last - text) - *ret_at;
     const char *key = last + strlen(RECEIPT_TAIL), *middle = key + SEALER_KEY_HEX - 1;
-    if (strlen(key) < SEALER_KEY_HEX + strlen(SIGNATURE_KEY) + SEALER_SIGNATURE_HEX ||
-        strncmp(middle, SIGNATURE_KEY, strlen(SIGNATURE_KEY)) != 0)
+    size_t rest = SEALER_KEY_HEX - 1 + strlen(SIGNATURE_KEY) + SEALER_SIGNATURE_HEX - 1;
+    if (strlen(key) < rest || strncmp(middle, SIGNATURE_KEY, strlen(SIGNATURE_KEY)) != 0 ||
+        (strcmp(key + rest, "\"}") != 0 && strcmp(key + rest, "\"}\n") != 0))
         return false;
     snprintf(ret->key, sizeof(ret->key), "%s", key);
     snprintf(ret->signature, sizeof(ret->signature), "%s", middle + strlen(SIGNATURE_KEY));
     return true;
+}
+
+/* Whose signature counts: the key that was named, or this host's. Anybody can make a key. */
+static int known_key(const struct args *a, char ret[SEALER_KEY_HEX], struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    const char *given = args_get(a, "key");
+    if (given) {
+        snprintf(ret, SEALER_KEY_HEX, "%s", given);
+        return strlen(given) == SEALER_KEY_HEX - 1 ? 0 : err_set(e, PALE_BAD_INPUT, "--key %s: a key is 64 hex digits", given);
+    }
+    int r = place_state_dir(path, sizeof(path) - 16, e);
+    if (r < 0)
+        return r;
+    memcpy(path + strlen(path), "/host.pub", 10);
+    own_fd fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, ret, SEALER_KEY_HEX - 1);
+    if (n != SEALER_KEY_HEX - 1)
+        return err_set(e, PALE_NOT_FOUND, "this host has no key yet; --key HEX names the one to trust");
+    ret[n] = 0;
+    return 0;
 }
 
 static int verify(struct args *a, const char *path)
@@ -124,19 +148,23 @@ static int verify(struct args *a, const char *path)
     struct sealed sealed;
     size_t at = 0, n = 0;
     bool good = false;
+    char wanted[SEALER_KEY_HEX] = "";
     buf_init(&b, RECEIPT_MAX);
     own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         err_os(&e, "open %s", path);
     else if (fd_read_all(fd, &b, &e) == 0) {
-        if (!take_apart(buf_text(&b), &at, &n, &sealed))
+        if (!take_apart(buf_text(&b), b.len, &at, &n, &sealed))
             err_set(&e, PALE_BAD_INPUT, "%s is no receipt of `pale prove --json`", path);
-        else if (sealer_verify(&sealed, b.data + at, n, &good, &e) == 0) {
+        else if (known_key(a, wanted, &e) == 0 && sealer_verify(&sealed, b.data + at, n, &good, &e) == 0) {
+            bool known = strcmp(wanted, sealed.key) == 0;
             if (a->json)
-                printf("{\"good\":%s,\"key\":\"%s\"}\n", good ? "true" : "false", sealed.key);
+                printf("{\"good\":%s,\"key\":\"%s\",\"known\":%s}\n", good && known ? "true" : "false", sealed.key,
+                       known ? "true" : "false");
             else
-                printf("%s: signature by key %s\n", good ? "good" : "BAD", sealed.key);
-            return good ? 0 : 1;
+                printf("%s: signature by key %s%s\n", good && known ? "good" : "BAD", sealed.key,
+                       known ? "" : ", which is not this host's; --key HEX names the one to trust");
+            return good && known ? 0 : 1;
         }
     }
     return cli_fail(a, &e);
@@ -160,7 +188,7 @@ const struct verb verb_prove = {
     "prove",
     "Trust",
     "try from inside what the box must refuse",
-    "BOX [--full] | --verify FILE",
+    "BOX [--full] | --verify FILE [--key HEX]",
     "Has a prober, confined as every command is, try from inside what the policy forbids, and compares. Every box\n"
     "is proved so before its first command; this does it again. A box that does not hold what it promises is\n"
     "destroyed, and the exit status is 1. --json prints the receipt, signed with this host's key.",

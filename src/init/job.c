@@ -222,6 +222,8 @@ static bool exec_message(struct jobs *js, const struct frame *f)
     js->served = true;
     if (spare_use(js, f->chan, &m, f))
         return true; /* the spare parses the rest */
+    if (js->setup.config.solo)
+        spare_discard(js);
     if (!msg_exec_parse(f->data, f->len, &m))
         return false;
     job_start(js, f->chan, &m);
@@ -251,7 +253,8 @@ static bool config_message(struct jobs *js, const struct frame *f)
         return false;
     js->setup.config = c;
     js->keep_spare = c.spare;
-    js->last_end_us = clock_us(); /* the box is fresh, not idle */
+    js->last_end_us = clock_us();     /* the box is fresh, not idle */
+    js->spare_due_us = SPARE_NOT_DUE; /* the prober will be the first */
     return true;
 }
 

@@ -45,7 +45,9 @@ struct jobs {
     struct link *link;
     struct runner_setup setup;
     int report_read_fd, proc_fd;
-    int probe_read_fd;          /* where the prober will report; -1: none is under way */
+    int probe_read_fd; /* where the prober will report; -1: none is under way */
+    int probe_slot;
+    uint32_t probe_generation;
     uint16_t slot_of[JOBS_MAX]; /* by channel */
     uint16_t spare[SPARES_MAX]; /* slots of the spares, the oldest first */
     int spares;

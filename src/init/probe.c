@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/landlock.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
@@ -26,6 +25,7 @@
 #include "base/own.h"
 #include "confine/caps.h"
 #include "confine/kernel.h"
+#include "confine/landlock.h"
 
 /* What an attempt may need to know. */
 struct attempt {
@@ -57,17 +57,6 @@ static uint32_t try_create(const char *path)
     if (fd >= 0)
         unlink(path);
     return got(fd);
-}
-
-/* A mask may let itself be opened and give nothing. */
-static uint32_t try_read(const char *path)
-{
-    char c;
-    own_fd fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return got(fd);
-    ssize_t n = read(fd, &c, 1);
-    return n > 0 ? 0 : n < 0 ? (uint32_t)errno : EACCES;
 }
 
 static uint32_t namespace_of(const char *path)
@@ -109,7 +98,8 @@ ONE(IPC_SPACE, namespace_of("/proc/self/ns/ipc"))
 ONE(UTS_SPACE, namespace_of("/proc/self/ns/uts"))
 ONE(CGROUP_SPACE, namespace_of("/proc/self/ns/cgroup"))
 ONE(USER_ID, getuid())
-ONE(PLANTED, try_open(a->ask->planted, O_RDONLY | O_NONBLOCK))
+ONE(PLANTED, a->ask->planted[0] ? try_open(a->ask->planted, O_RDONLY | O_NONBLOCK) : PROBE_NOT_TRIED)
+ONE(ENTER_SPACE, got(setns(-1, 0)))
 ONE(MOUNT, got(mount("none", "/tmp", "tmpfs", 0, NULL)))
 ONE(REMOUNT_USR, got(mount(NULL, "/usr", NULL, MS_REMOUNT | MS_BIND, NULL)))
 ONE(UNMOUNT_PROC, got(umount2("/proc", MNT_DETACH)))
@@ -120,12 +110,12 @@ ONE(BPF, got(syscall(SYS_bpf, 0, NULL, 0)))
 ONE(PACKET_SOCKET, try_socket(AF_PACKET, SOCK_RAW, 0))
 ONE(NETFILTER_SOCKET, try_socket(AF_NETLINK, SOCK_RAW, 12))
 ONE(VSOCK, try_socket(AF_VSOCK, SOCK_STREAM, 0))
-ONE(INIT_ENVIRONMENT, try_read("/proc/1/environ"))
+ONE(INIT_ENVIRONMENT, try_open("/proc/1/environ", O_RDONLY))
 ONE(ROOT_READ_ONLY, is_mounted_read_only("/"))
 ONE(USR_READ_ONLY, is_mounted_read_only("/usr"))
 ONE(ETC_READ_ONLY, is_mounted_read_only("/etc"))
 ONE(SYSCTL_READ_ONLY, is_mounted_read_only("/proc/sys"))
-ONE(PROC_KEYS, try_read("/proc/keys"))
+ONE(PROC_KEYS, try_open("/proc/keys", O_RDONLY))
 ONE(PROCESS_LIMIT, limit_of(RLIMIT_NPROC))
 ONE(CORE_LIMIT, limit_of(RLIMIT_CORE))
 ONE(CALLS, sweep_calls(a->profile))
@@ -135,7 +125,7 @@ ONE(INIT_SPACE, try_open("/proc/1/ns/user", O_RDONLY))
 ONE(CHROOT, got(chroot("/tmp")))
 ONE(SETUID_ROOT, got(setuid(0)))
 ONE(SYSCTL, try_open("/proc/sys/kernel/core_pattern", O_WRONLY))
-ONE(PROC_INTERRUPTS, try_read("/proc/interrupts"))
+ONE(PROC_INTERRUPTS, try_open("/proc/interrupts", O_RDONLY))
 ONE(WRITE_USR, try_create("/usr/bin/.pale-probe"))
 ONE(WRITE_ETC, try_create("/etc/.pale-probe"))
 ONE(WRITE_ROOT, try_create("/.pale-probe"))
@@ -195,12 +185,6 @@ ATTEMPT(INIT_LIMITS)
     return got(prlimit(1, RLIMIT_NOFILE, NULL, &lim));
 }
 
-ATTEMPT(ENTER_SPACE)
-{
-    own_fd own = open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC);
-    return own < 0 ? 0 : got(setns(own, CLONE_NEWUSER));
-}
-
 ATTEMPT(SETUID_FILE)
 {
     own_fd fd = memfd_create("probe", MFD_CLOEXEC);
@@ -226,6 +210,13 @@ ATTEMPT(TOO_MANY)
     return setrlimit(RLIMIT_NPROC, &old) < 0 ? 0 : answer;
 }
 
+ATTEMPT(SCRATCH_SIZE)
+{
+    struct statvfs st;
+    uint64_t kib = statvfs("/var/tmp", &st) == 0 ? (uint64_t)st.f_blocks * st.f_frsize / 1024 : 0;
+    return kib < PROBE_NOT_TRIED ? (uint32_t)kib : 0;
+}
+
 ATTEMPT(TOO_LARGE)
 {
     struct statvfs st;
@@ -245,30 +236,12 @@ ATTEMPT(TOUCHED)
     return PROBE_TOUCH_BYTES;
 }
 
-/* Runs with the memory of its parent, which waits: how many Landlock domains can this process still enter? */
-static int count_domains(void *arg)
-{
-    uint64_t handled[2] = {LANDLOCK_ACCESS_FS_MAKE_BLOCK, 0};
-    int ruleset = (int)syscall(SYS_landlock_create_ruleset, handled, sizeof(handled[0]), 0);
-    uint32_t left = 0;
-    while (left < 65 && ruleset >= 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) == 0)
-        left++;
-    close(ruleset);
-    *(uint32_t *)arg = left;
-    return 0;
-}
-
 void probe_early(struct probe_report *r)
 {
-    static _Alignas(16) char stack[8192];
-    uint32_t left = 0;
     int64_t begin = clock_us();
-    pid_t pid = clone(count_domains, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &left);
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
     for (int i = 0; i < PROBE_COUNT; i++)
         r->answer[i] = PROBE_NOT_TRIED;
-    r->answer[PROBE_LANDLOCK] = left;
+    r->answer[PROBE_LANDLOCK] = (uint32_t)landlock_domains_left();
     r->took_us = (uint32_t)(clock_us() - begin);
 }
 

@@ -215,6 +215,9 @@ static void runner_ended(struct jobs *js, struct job *j, int status)
         js->spare_due_us = clock_us() + 50000; /* not at once: whoever killed it may do so again */
         return;
     }
+    /* Its command may live on, and must not begin while another is given the request. */
+    if (!j->exited && j->command > 0)
+        kill(j->command, SIGKILL);
     if (!j->exited && spare_rescue(js, j)) {
         job_free(js, j);
     } else if (!j->exited) {

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -140,8 +141,10 @@ static void confine(const struct child *c, uint32_t uid, uint32_t gid)
 {
     enter_inner(c);
     become_user(c, uid, gid);
+    /* Until its program runs nobody in the box looks into it, whatever the host says of processes that change ids. */
+    if (!is_weak(c->setup->config.weaken, WEAKEN_DUMPABLE) && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        fail(c, STAGE_CONFINE, errno);
     set_limits(c);
-    reset_signals();
     umask(022);
     lock_syscalls(c);
     verify(c, uid);
@@ -261,13 +264,16 @@ static void set_cpu_limit(const struct msg_exec *m)
 static void __attribute__((noreturn)) launch(struct child *c, const struct msg_exec *m)
 {
     c->setup->begun[c->slot] = c->generation;
+    /* Only now: a signal that came before the program is the command's, and not a spare that was killed. */
+    reset_signals();
     set_cpu_limit(m);
     if (chdir(m->cwd[0] ? m->cwd : "/") < 0)
         fail(c, STAGE_CWD, errno);
     if (m->flags & EXEC_BUILTIN) {
-        /* No exec will close them. */
-        if (!is_weak(c->setup->config.weaken, WEAKEN_FDS) && k_close_range(CHILD_NULL_FD, ~0u, 0) < 0)
+        /* No exec will close them, nor take the page away that we share with init. */
+        if (!is_weak(c->setup->config.weaken, WEAKEN_FDS) && k_close_range(CHILD_REPORT_FD, ~0u, 0) < 0)
             fail(c, STAGE_CONFINE, errno);
+        munmap(c->setup->begun, JOBS_MAX * sizeof(*c->setup->begun));
         _exit(builtin_run(m));
     }
     fail(c, STAGE_EXEC, exec_by_path(m));

@@ -4,8 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -184,12 +186,38 @@ int64_t spare_tend(struct jobs *js, int64_t now)
     return js->spares == 1 && js->running == 0 ? js->last_end_us + IDLE_US - now : -1;
 }
 
+void spare_discard(struct jobs *js)
+{
+    while (js->spares > 0) {
+        struct job *j = &js->job[js->spare[0]];
+        kill(j->command, SIGKILL);
+        while (waitpid(j->command, NULL, 0) < 0 && errno == EINTR)
+            ;
+        job_free(js, j);
+    }
+}
+
+/* A prober that has not reported gives way to the next; what it was asked is answered with nothing. */
+static void give_up_probe(struct jobs *js)
+{
+    struct job *j = &js->job[js->probe_slot];
+    if (j->phase == PHASE_SPARE && j->generation == js->probe_generation) {
+        if (j->command > 0)
+            kill(j->command, SIGKILL);
+        send_away(js, js->probe_slot);
+    }
+    own_close(&js->probe_read_fd);
+    link_send(js->link, FROM_PROBE, 0, NULL, 0);
+}
+
 bool spare_probe(struct jobs *js, const struct frame *f)
 {
     struct msg_probe m;
     int report[2];
-    if (js->probe_read_fd >= 0 || (js->setup.config.solo && js->highest > 0) || !msg_probe_parse(f->data, f->len, &m))
+    if ((js->setup.config.solo && js->highest > 0) || !msg_probe_parse(f->data, f->len, &m))
         return false;
+    if (js->probe_read_fd >= 0)
+        give_up_probe(js);
     if (pipe2(report, O_CLOEXEC) < 0) {
         link_send(js->link, FROM_PROBE, 0, NULL, 0);
         return true;
@@ -201,8 +229,12 @@ bool spare_probe(struct jobs *js, const struct frame *f)
     bool made = make_spare(js, &probe);
     close(report[1]);
     js->probe_read_fd = report[0];
-    if (!made)
+    if (!made) {
         spare_probed(js);
+        return true;
+    }
+    js->probe_slot = js->spare[js->spares - 1];
+    js->probe_generation = js->job[js->probe_slot].generation;
     return true;
 }
 

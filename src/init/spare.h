@@ -16,6 +16,9 @@ bool spare_rescue(struct jobs *js, struct job *j);
 
 void spare_forget(struct jobs *js, int slot);
 
+/* Ends the only spare of a box whose only request it cannot take, before the request gets a process of its own. */
+void spare_discard(struct jobs *js);
+
 /* A command has ended: the next spare is due soon. */
 void spare_after_end(struct jobs *js);
 

@@ -82,6 +82,9 @@ struct proof {
     struct proved proved;
     char kernel[65];
     uint32_t host_space[SPACE_COUNT];
+    int landlock_left;       /* domains we could still enter ourselves, before we lock up */
+    unsigned stale;          /* reports that are still to come and that nobody waits for */
+    struct loop_timer timer; /* one on demand must come in time */
     char abstract[64];
     int tcp_fd, unix_fd;
     struct sealer sealer;
@@ -104,12 +107,15 @@ struct keeper {
     int etc_lock, claims; /* held while the box lives */
     /* the wall */
     struct wall wall;
+    uint64_t scratch_bytes;
     struct scope scope; /* where systemd hands out cgroups */
     struct cgroup cgroup;
     char cgroup_base[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4]; /* the folders the box's groups are removed from */
     bool limits_by_watchdog, watchdog_on, watchdog_looks;
     const char *memory_by; /* what holds the memory limit */
     uint64_t cpus;         /* of the host */
+    long page_bytes;
+    uint64_t group_processes; /* what the pids controller was told; 0: not used */
     struct loop_source init_watch, wire, listener;
     struct buf wire_in, wire_out;
     unsigned wire_failures; /* in a row */

@@ -154,6 +154,7 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     if (!path_is_box_name(argv[2]) || strlen(argv[3]) != BOX_ID_LEN)
         return err_set(e, PALE_BAD_INPUT, "pale-keeper: bad name or id");
     slice_shorten();
+    k->page_bytes = sysconf(_SC_PAGESIZE);
     k->once = once;
     k->wire.fd = k->init_watch.fd = k->listener.fd = -1;
     k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1};
@@ -293,6 +294,7 @@ static int stage_limits(struct keeper *k, struct pale_err *e)
         k->memory_by = want.memory_bytes ? host.version == 2 ? "cgroup v2" : "cgroup v1" : "the keeper's watchdog";
     if (lim[LIMIT_PROCESSES].value && host.has[CGROUP_PIDS])
         want.processes = 2 * lim[LIMIT_PROCESSES].value + 4; /* a second lock; our own processes count in it */
+    k->group_processes = want.processes;
     want.cpu_milli = lim[LIMIT_CPU_SHARE].value;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     k->cpus = cpus > 0 ? (uint64_t)cpus : 1;
@@ -357,6 +359,7 @@ static int stage_wall(struct keeper *k, struct pale_err *e)
         return r;
     if ((r = etc_prepare(k->runtime_dir, &k->ids, etc, sizeof(etc), &k->etc_lock, e)) < 0)
         return r;
+    k->scratch_bytes = k->policy.limits[LIMIT_DISK].value ? k->policy.limits[LIMIT_DISK].value : k->policy.limits[LIMIT_MEMORY].value;
     struct wall_plan plan = {
         .policy = &k->policy,
         .ids = k->ids,
@@ -365,7 +368,7 @@ static int stage_wall(struct keeper *k, struct pale_err *e)
         .data_dir = k->data_dir,
         .etc_dir = etc,
         .init_path = init,
-        .scratch_bytes = k->policy.limits[LIMIT_DISK].value ? k->policy.limits[LIMIT_DISK].value : k->policy.limits[LIMIT_MEMORY].value,
+        .scratch_bytes = k->scratch_bytes,
         .weaken = k->weaken,
         .admit = admit,
         .admit_arg = &k->cgroup,

@@ -21,12 +21,14 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "box/receipt.h"
+#include "confine/landlock.h"
 #include "confine/weaken.h"
 #include "keeper/keeper.h"
+#include "tier/root.h"
 #include "wire/frame.h"
 
 #define PROBE_TIMEOUT_MS 30000
-#define PAGE 4096u
+#define DEMAND_TIMEOUT_MS 10000
 
 static void hex_name(char *ret, size_t cap, const char *what, const char *id)
 {
@@ -81,12 +83,29 @@ void proof_init(struct proof *p)
     sealer_init(&p->sealer);
 }
 
+/* What stands there is of another start. */
+static void forget_receipt(const struct keeper *k)
+{
+    char path[PATH_BYTES_MAX];
+    snprintf(path, sizeof(path), "%s/receipt", k->state_dir ? k->state_dir : "");
+    if (k->state_dir)
+        unlink(path);
+}
+
+/* The audit log, unless the box has a place of its own on the way there and could make something that looks like it. */
+static const char *planted(const struct keeper *k)
+{
+    return root_in_scratch(k->audit_path) ? "" : k->audit_path;
+}
+
 int proof_plan(struct keeper *k, struct pale_err *e)
 {
     struct proof *p = &k->proof;
     char init[PATH_BYTES_MAX], self[PATH_BYTES_MAX];
     struct utsname u;
     receipt_spaces(p->host_space);
+    p->landlock_left = landlock_domains_left();
+    forget_receipt(k);
     if (is_weak(k->weaken, WEAKEN_RECEIPT))
         return 0;
     int r = place_program("pale-init", init, sizeof(init), e);
@@ -119,7 +138,7 @@ void proof_start(struct keeper *k)
     uint8_t mem[PATH_BYTES_MAX + 256];
     struct record_writer w;
     struct proof *p = &k->proof;
-    const struct msg_probe m = {.full = p->full, .port = p->port, .planted = k->audit_path, .abstract = p->abstract};
+    const struct msg_probe m = {.full = p->full, .port = p->port, .planted = planted(k), .abstract = p->abstract};
     p->asked = true;
     record_start(&w, mem, sizeof(mem));
     msg_probe_write(&m, &w);
@@ -142,14 +161,18 @@ static void see_limits(struct keeper *k, struct receipt_facts *f)
     const struct policy_limit *lim = k->policy.limits;
     struct cgroup_limits is;
     bool member = cgroup_look(&k->cgroup, k->id, k->wall.pid, &is);
+    uint64_t page = (uint64_t)k->page_bytes;
     if (lim[LIMIT_MEMORY].value && k->limits_by_watchdog)
         receipt_outside(f, "memory-limit", "the limit on memory (watchdog)", "watchdog", k->watchdog_on ? "watchdog" : "none");
     else if (lim[LIMIT_MEMORY].value)
-        see_number(f, "memory-limit", group, lim[LIMIT_MEMORY].value / PAGE * PAGE, member && is.memory_bytes, is.memory_bytes);
+        see_number(f, "memory-limit", group, lim[LIMIT_MEMORY].value / page * page, member && is.memory_bytes, is.memory_bytes);
     /* Where the kernel tells the most that was ever held, what the prober touched must be in it. */
-    uint64_t peak = f->full && k->cgroup.used[CGROUP_MEMORY] ? cgroup_peak_bytes(&k->cgroup) : 0;
+    uint64_t peak = f->full && k->proof.at_start && k->cgroup.used[CGROUP_MEMORY] ? cgroup_peak_bytes(&k->cgroup) : 0;
     if (peak)
         receipt_outside(f, "memory-counted", group, "yes", peak >= PROBE_TOUCH_BYTES ? "yes" : "no");
+    if (k->cgroup.used[CGROUP_PIDS])
+        see_number(f, "processes-of-the-group", "the limit on processes (cgroup)", k->group_processes, member && is.processes,
+                   is.processes);
     if (lim[LIMIT_CPU_SHARE].value)
         see_number(f, "cpu-share", "the limit on CPU share (cgroup)", cgroup_cpu_milli(lim[LIMIT_CPU_SHARE].value), member && is.cpu_milli,
                    is.cpu_milli);
@@ -165,7 +188,10 @@ static void gather(struct keeper *k, struct receipt_facts *f)
         .processes = k->policy.limits[LIMIT_PROCESSES].value,
         .init_user_space = k->wall.user_space,
         .full = p->full,
+        .has_planted = planted(k)[0],
         .has_listeners = p->port != 0,
+        .landlock_left = p->landlock_left,
+        .scratch_bytes = k->scratch_bytes,
     };
     memcpy(f->host_space, p->host_space, sizeof(f->host_space));
     see_limits(k, f);
@@ -175,10 +201,12 @@ static void gather(struct keeper *k, struct receipt_facts *f)
 
 static void write_receipt(struct keeper *k, const struct receipt *r, struct buf *out)
 {
+    char stamp[40];
     struct json j;
     const struct receipt_head h = {
         .box = k->name,
         .id = k->id,
+        .time = clock_stamp(stamp, sizeof(stamp)),
         .tier = "native",
         .kernel = k->proof.kernel,
         .boot = k->proof.proved.boot,
@@ -262,6 +290,12 @@ static int refuse(struct keeper *k, const struct receipt *r, struct pale_err *e)
     char complaint[PALE_ERR_TEXT_MAX - 120];
     receipt_complaint(r, complaint, sizeof(complaint));
     (void)!audit_receipt(k, r, NULL, NULL, complaint, NULL);
+    if (!k->once) {
+        own_buf text = {0};
+        buf_init(&text, 1 << 20);
+        write_receipt(k, r, &text);
+        (void)!keep_receipt(k, buf_text(&text), text.len, NULL);
+    }
     return err_set(e, PALE_UNSUPPORTED, "the box was destroyed because it does not hold what it promises: %s", complaint);
 }
 
@@ -280,6 +314,26 @@ static int judge_start(struct keeper *k, const void *report, size_t n, struct pa
 
 /* --- on demand --- */
 
+static void demand_failed(struct keeper *k, enum pale_code code, const char *why)
+{
+    struct client *c = k->proof.client;
+    struct json *j = audit_begin(&k->audit, "proof.failed");
+    json_text(j, "reason", why);
+    (void)!audit_commit(&k->audit, NULL);
+    k->proof.client = NULL;
+    if (c)
+        client_error(c, code, why);
+}
+
+/* Something in the box keeps the prober from running. That is no leak, but it is no proof either. */
+static void out_of_patience(struct loop_timer *t)
+{
+    struct keeper *k = (struct keeper *)((char *)t - offsetof(struct keeper, proof.timer));
+    k->proof.asked = false;
+    k->proof.stale++;
+    demand_failed(k, PALE_TIMEOUT, "the prober did not answer in time; something in the box keeps it from running");
+}
+
 void proof_ask(struct client *c, bool full)
 {
     struct keeper *k = c->k;
@@ -291,6 +345,8 @@ void proof_ask(struct client *c, bool full)
     p->full = full;
     p->abstract[0] = 0;
     p->client = c;
+    p->timer.fire = out_of_patience;
+    loop_arm(&k->loop, &p->timer, clock_ms() + DEMAND_TIMEOUT_MS);
     proof_start(k);
 }
 
@@ -324,13 +380,12 @@ static void answer_demand(struct keeper *k, const void *report, size_t n)
     struct receipt_facts f;
     struct receipt r;
     struct pale_err e = {0};
-    p->client = NULL;
     gather(k, &f);
     if (receipt_judge(&f, report, n, &r, &e) < 0) {
-        if (c)
-            client_error(c, e.code, e.text);
+        demand_failed(k, e.code, e.text);
         return;
     }
+    p->client = NULL;
     if (c)
         tell_receipt(c, k, &r);
     if (r.bad && refuse(k, &r, &e) < 0)
@@ -342,9 +397,16 @@ static void answer_demand(struct keeper *k, const void *report, size_t n)
 bool proof_take(struct keeper *k, const void *report, size_t n)
 {
     struct proof *p = &k->proof;
-    if (!p->asked || n > sizeof(p->report))
+    if (n != 0 && n != sizeof(p->report))
+        return false;
+    if (p->stale > 0) {
+        p->stale--;
+        return true;
+    }
+    if (!p->asked)
         return false;
     p->asked = false;
+    loop_disarm(&k->loop, &p->timer);
     if (p->at_start) {
         memcpy(p->report, report, n);
         p->report_len = n;

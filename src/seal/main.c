@@ -19,6 +19,8 @@
 #include "seal/hostkey.h"
 
 #define TEXT_MAX (1u << 20)
+/* Before every text, so that a signature of a receipt is of nothing else. */
+#define PURPOSE "pale-receipt-1\n"
 
 static int complain(const struct pale_err *e)
 {
@@ -85,6 +87,7 @@ int main(int argc, char **argv)
     bool good = true;
     int r;
     buf_init(&text, TEXT_MAX);
+    buf_add_text(&text, PURPOSE);
     if (sodium_init() < 0)
         r = err_set(&e, PALE_INTERNAL, "libsodium does not start");
     else if (argc == 3 && strcmp(argv[1], "sign") == 0)

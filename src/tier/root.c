@@ -28,6 +28,9 @@
 
 /* The base folders of the host, shown read-only. On a merged /usr most of them are symlinks, which we copy as such. */
 static const char *const base_dirs[] = {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"};
+/* A scratch of 4 GiB has room for a quarter of a million files. */
+#define SCRATCH_BYTES_PER_FILE 16384u
+#define SCRATCH_FILES_LEAST 1024u
 #define BASE_DIRS (sizeof(base_dirs) / sizeof(base_dirs[0]))
 
 static const char *const dev_nodes[] = {"null", "zero", "full", "random", "urandom", "tty"};
@@ -217,7 +220,7 @@ static bool is_inside_another(const struct root_sources *s, size_t i)
     return false;
 }
 
-static bool is_in_scratch(const char *target)
+bool root_in_scratch(const char *target)
 {
     for (size_t i = 0; i < sizeof(scratch_dirs) / sizeof(scratch_dirs[0]); i++)
         if (path_is_within(target + 1, scratch_dirs[i].target))
@@ -230,7 +233,7 @@ static int make_mount_points(int root, const struct root_sources *s, bool in_scr
 {
     for (size_t i = 0; i < s->count; i++) {
         const char *rel = s->mounts[i].target + 1;
-        if (is_inside_another(s, i) || is_in_scratch(s->mounts[i].target) != in_scratch)
+        if (is_inside_another(s, i) || root_in_scratch(s->mounts[i].target) != in_scratch)
             continue;
         const char *slash = strrchr(rel, '/');
         bool is_dir = s->mounts[i].is_dir;
@@ -353,7 +356,10 @@ static int attach_scratch(const struct wall_plan *plan, int root, int scratch, c
 
 static int make_scratch(const struct wall_plan *plan, int root, const struct root_sources *s, struct pale_err *e)
 {
-    own_fd scratch = mounts_tmpfs(is_weak(plan->weaken, WEAKEN_LIMITS) ? 0 : plan->scratch_bytes, 0, 0755, e);
+    /* Empty files cost the kernel memory too, which nobody counts where there is no cgroup. */
+    bool limited = plan->scratch_bytes && !is_weak(plan->weaken, WEAKEN_LIMITS);
+    uint64_t files = limited ? plan->scratch_bytes / SCRATCH_BYTES_PER_FILE + SCRATCH_FILES_LEAST : 0;
+    own_fd scratch = mounts_tmpfs(limited ? plan->scratch_bytes : 0, files, 0755, e);
     if (scratch < 0)
         return scratch;
     /* Folders of a mount can be cloned only once it is attached; its own place is hidden again by /proc below. */

@@ -40,5 +40,8 @@ int root_build(const struct wall_plan *plan, struct root_sources *s, int *ret_pr
 /* Masks /proc and makes the root itself read-only. Nothing can be changed in the root afterwards. */
 int root_finish(const struct wall_plan *plan, int proc_fd, struct pale_err *e) MUST_CHECK;
 
+/* Is this a path at which a box has a place of its own to write? */
+bool root_in_scratch(const char *path);
+
 /* The folders in which the box may write, as it sees them; the texts belong to the plan's policy. */
 size_t root_writable(const struct wall_plan *plan, const char *ret[ROOT_WRITABLE_MAX]);

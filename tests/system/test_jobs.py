@@ -282,3 +282,12 @@ def test_an_idle_box_keeps_no_spare_and_the_next_command_does_not_mind(pale, box
     assert pale.exec(box, "true").code == 0
     assert wait_until(lambda: not children(), 20), "a box that does nothing still keeps processes ready"
     assert pale.exec(box, "cat", flags=["-i"], input=b"back").text == "back"
+
+
+def test_a_signal_while_a_one_shot_box_is_made_ends_the_command(pale):
+    """It may come before the command has begun, and must neither be lost nor start anything again."""
+    for ms in (1, 2, 3, 4, 6, 8, 12):
+        p = pale.start("run", "-q", "--", "sleep", "20")
+        time.sleep(ms / 1000)
+        p.send_signal(signal.SIGTERM)
+        assert p.wait(10) in (143, -signal.SIGTERM), ms

@@ -272,3 +272,12 @@ def test_limits_of_two_boxes_are_their_own(pale):
     p = pale.start("exec", a, "--", "sh", "-c", "for i in $(seq 16); do sleep 9 & done; echo full; wait")
     assert p.stdout.readline() == b"full\n"
     assert pale.sh(b, "for i in $(seq 12); do sleep 0.1 & done; wait; echo fine").text == "fine\n"
+
+
+def test_files_without_bytes_are_limited_too(pale):
+    """Empty files take memory of the kernel's."""
+    script = "i=0; while : > /var/tmp/f$i; do i=$((i+1)); [ $i -lt 20000 ] || break; done; echo $i"
+    done = pale.run("run", "-q", "--scratch", "memory", "--disk", "8M", "--", "bash", "-c", script)
+    assert 500 < int(done.text.split()[-1]) < 4000, done
+    script = "for i in $(seq 1 6); do (i=0; while [ $i -lt 5000 ]; do : > /tmp/f.$BASHPID.$i || exit 1; i=$((i+1)); done) & done; wait; ls /tmp | wc -l"
+    assert pale.run("run", "-q", "--", "bash", "-c", script).text == "30000\n", "the usual box has room for many"

@@ -3,6 +3,9 @@
 import json
 import os
 import shutil
+import signal
+import subprocess
+import time
 
 import pytest
 
@@ -105,6 +108,18 @@ def test_a_full_receipt_is_signed_and_a_changed_one_is_found(pale, root):
         assert old in text
         bad.write_text(text.replace(old, new, 1))
         assert pale.run("prove", "--verify", bad).code == 1, (old, new)
+    forged = [text.rstrip() + ',"receipt":{"box":"prod","good":true}}', text + text, text.rstrip() + "\0garbage", text.rstrip()[:-1] + ',"x":1}', text + " "]
+    for more in forged:
+        bad.write_text(more)
+        assert pale.run("prove", "--verify", bad).code not in (0, 139), more[-60:]
+    other = pale.root / "other"
+    other.mkdir(mode=0o700)
+    receipt = json.dumps({"box": "prod", "good": True})
+    seal = subprocess.run([str(pale.build / "pale-seal"), "sign", str(other)], input=receipt.encode(), capture_output=True, check=True).stdout.decode().split()
+    bad.write_text(f'{{"receipt":{receipt},"key":"{seal[0]}","signature":"{seal[1]}"}}\n')
+    done = pale.json("prove", "--json", "--verify", bad, expect=1)
+    assert done == {"good": False, "key": seal[0], "known": False}, "anybody can make a key"
+    assert pale.run("prove", "--verify", bad, "--key", seal[0]).code == 0
     for junk in ("", "{}", text[:200], text.replace(',"key":', ',"kex":'), "x" * 100000):
         bad.write_text(junk)
         assert pale.run("prove", "--verify", bad).code not in (0, 139), junk[:40]
@@ -201,3 +216,67 @@ def test_nothing_of_a_probe_is_left_on_the_host(pale):
     left = [str(p) for p in runtime.resolve().rglob("secret-*")]
     assert not left
     assert not [p for p in (pale.root / "state" / "pale").iterdir() if ".new" in p.name]
+
+
+def test_a_scratch_without_its_limit_is_found(pale):
+    """The size that the box sees is held against the one that was asked for, not against itself."""
+    seen = {}
+    for name, program in (("held", pale), ("weak", sabotaged(pale, "limits"))):
+        program.run("run", "-q", "--scratch", "memory", "--disk", "8M", "--", "true")
+        seen[name] = records(runs(pale), "box.receipt")[-1]["observed"]
+    assert "scratch-kib=8192 " in seen["held"] and "scratch-kib=8192 " not in seen["weak"]
+
+
+def test_inspect_does_not_call_a_destroyed_box_good(pale):
+    box = pale.create()
+    assert pale.json("inspect", "--json", box)["receipt"]["good"]
+    pale.ok("stop", box)
+    twin = sabotaged(pale, "landlock")
+    assert twin.run("exec", box, "--", "true").code == 125
+    assert pale.json("inspect", "--json", box)["receipt"]["good"] is False
+    assert "BAD" in pale.ok("inspect", box).text
+
+
+def test_a_box_cannot_make_a_proof_hang(pale):
+    """It can stop every process of its user, the prober among them."""
+    box = pale.create()
+    stopper = pale.start("exec", box, "--", "python3", "-c", """import os, signal
+me = os.getpid()
+while True:
+    for p in os.listdir('/proc'):
+        if p.isdigit() and int(p) not in (1, me):
+            try: os.kill(int(p), signal.SIGSTOP)
+            except OSError: pass""")
+    time.sleep(0.5)
+    began = time.monotonic()
+    done = pale.run("prove", box, timeout=30)
+    assert done.code == 0 or "in time" in done.errors, done
+    assert time.monotonic() - began < 25
+    stopper.send_signal(signal.SIGTERM)
+    stopper.wait(20)
+    assert wait_until(lambda: pale.run("prove", box, timeout=30).code == 0, 40), "one that hung must not be the end of proofs"
+
+
+def test_a_domain_of_somebody_elses_does_not_pass_for_ours(pale, root):
+    """pale may itself have been started in a Landlock domain: that is one more outside, and must not make up for one that is missing."""
+    wrapper = root / "wrap.py"
+    wrapper.write_text("""import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(38, 1, 0, 0, 0)
+attr = (ctypes.c_uint64 * 3)(0, 0, 1)
+fd = libc.syscall(444, attr, 24, 0)
+if fd < 0 or libc.syscall(446, fd, 0) != 0: sys.exit(77)
+os.execv(sys.argv[1], sys.argv[1:])""")
+
+    def inside(program, env):
+        return subprocess.run(["python3", str(wrapper), program.program, "run", "-q", "--", "echo", "ran"], env={**program.env, **env}, cwd=pale.home,
+                              capture_output=True, text=True, timeout=60)
+    done = inside(pale, {})
+    if done.returncode == 77:
+        pytest.skip("this kernel has no Landlock domain that only scopes")
+    if "newuidmap" in done.stderr or "uid_map" in done.stderr:
+        pytest.skip("a process that gains no privileges cannot use newuidmap")
+    assert done.stdout == "ran\n", done.stderr
+    twin = sabotaged(pale, "landlock")
+    done = inside(twin, {})
+    assert done.stdout == "" and "the Landlock domain" in done.stderr, done.stderr
