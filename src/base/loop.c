@@ -11,6 +11,9 @@
 
 #include "base/clock.h"
 
+/* Of waiting, in a row. */
+#define FAILURES_MAX 100
+
 int loop_open(struct loop *l, struct pale_err *e)
 {
     *l = (struct loop){.epoll_fd = epoll_create1(EPOLL_CLOEXEC)};
@@ -66,6 +69,7 @@ void loop_disarm(struct loop *l, struct loop_timer *t)
 
 int loop_run(struct loop *l, struct pale_err *e)
 {
+    int failures = 0;
     while (!l->stop) {
         int64_t now = clock_ms();
         struct loop_timer *t = l->timers;
@@ -77,8 +81,11 @@ int loop_run(struct loop *l, struct pale_err *e)
         int64_t wait = t ? t->due_ms - now : -1;
         struct epoll_event ev;
         int n = epoll_wait(l->epoll_fd, &ev, 1, wait > 1000000 ? 1000000 : (int)wait);
-        if (n < 0 && errno != EINTR)
+        /* A kernel that is short of something for a moment must not end what the loop is for. */
+        if (n < 0 && errno != EINTR && ++failures > FAILURES_MAX)
             return err_os(e, "epoll_wait");
+        if (n >= 0)
+            failures = 0;
         if (n == 1) {
             struct loop_source *s = ev.data.ptr;
             s->ready(s, ev.events);

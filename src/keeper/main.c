@@ -492,6 +492,8 @@ int main(int argc, char **argv)
     }
     give_back_stack();
     r = loop_run(&state.loop, &e);
+    if (r < 0)
+        audit_simple(&state, "box.died", e.text);
     clean_up(&state);
     return r < 0 ? 125 : 0;
 }
