@@ -45,8 +45,9 @@ static struct {
     bool audit_refused;
     struct buf audit_line;
     /* What init may expect, and what it has done wrong. */
-    bool busy[JOBS_MAX], said_hello, config_seen, must_die, probing;
-    bool wild; /* it has spoken of what it cannot know: what it may expect then is nobody's promise */
+    bool busy[JOBS_MAX], said_hello, config_seen, must_die;
+    unsigned probing; /* questions to the prober that are not answered */
+    bool wild;        /* it has spoken of what it cannot know: what it may expect then is nobody's promise */
     uint64_t input_left[JOBS_MAX];
     bool destroyed;
 } rig;
@@ -60,8 +61,8 @@ UNSEEN static struct conn *conn_of(int fd)
 UNSEEN static void heard_probe(const struct frame *f)
 {
     struct msg_probe probe;
-    assert(rig.config_seen && f->chan == 0 && !rig.probing && msg_probe_parse(f->data, f->len, &probe) && probe.planted[0]);
-    rig.probing = true;
+    assert(rig.config_seen && f->chan == 0 && msg_probe_parse(f->data, f->len, &probe) && probe.planted[0]);
+    rig.probing++;
 }
 
 /* What the keeper says to init must be what init takes. */
@@ -251,6 +252,8 @@ int rig_kill(pid_t pid, int sig)
 /* The log of a detached job; it opens nothing else here. */
 int rig_open(const char *path, int flags, ...)
 {
+    if (strcmp(path, "/rig/receipt.new") == 0)
+        return errno = ENOSPC, -1;
     assert(strncmp(path, "/rig/job-", 9) == 0 && flags & O_CLOEXEC && flags & O_NOFOLLOW);
     return memfd_create("log", MFD_CLOEXEC);
 }
@@ -275,6 +278,12 @@ int64_t clock_us(void)
 int64_t clock_ms(void)
 {
     return rig.now_us / 1000;
+}
+
+const char *clock_stamp(char *ret, size_t cap)
+{
+    snprintf(ret, cap, "2026-01-01T00:00:00.000000Z");
+    return ret;
 }
 
 int loop_open(struct loop *l, struct pale_err *e)
@@ -536,7 +545,7 @@ static void from_init(uint8_t type, uint16_t chan, const void *p, size_t n)
         rig.wild = true;
     if (type == FROM_PROBE) {
         rig.wild = rig.wild || !rig.probing;
-        rig.probing = false;
+        rig.probing -= rig.probing > 0;
     }
     /* Noted before the keeper may use the channel again. */
     uint64_t v = 0;
@@ -823,6 +832,7 @@ UNSEEN static void set_up(struct input *in)
     k->wall = (struct wall){.pid = 0x7ffffff0, .pidfd = FD_INIT, .wire_fd = FD_CONN, .report_fd = -1};
     cgroup_init(&k->cgroup);
     proof_init(&k->proof);
+    k->page_bytes = 4096;
     memcpy(k->runtime_dir, "/nonexistent", 13);
     memcpy(k->audit_path, "/nonexistent/audit", 19);
     memcpy(k->name, "box", 4);
@@ -873,7 +883,8 @@ UNSEEN static void tear_down(void)
     for (int i = 0; i < CONNS_MAX; i++)
         rig.conns[i].used = false;
     rig.pending = rig.source_count = rig.next_source = 0;
-    rig.pending_foreign = rig.init_ended = rig.said_hello = rig.config_seen = rig.must_die = rig.destroyed = rig.wild = rig.probing = false;
+    rig.pending_foreign = rig.init_ended = rig.said_hello = rig.config_seen = rig.must_die = rig.destroyed = rig.wild = false;
+    rig.probing = 0;
     memset(rig.busy, 0, sizeof(rig.busy));
 }
 

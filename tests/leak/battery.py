@@ -125,10 +125,26 @@ class World:
         for p in self.pales:
             harness.wait_until(lambda p=p: not harness.processes_of(p.root))
             trouble += [f"left behind: {v}" for v in harness.processes_of(p.root).values()]
+            if p.build == harness.WEAK:
+                trouble += sweep_groups(p.ids())
             harness.remove_root(p.root)
         shutil.rmtree(self.host, ignore_errors=True)
         shutil.rmtree(self.short, ignore_errors=True)
         return trouble
+
+
+def sweep_groups(ids):
+    """A twin without its pid namespace leaves processes behind, and they keep its cgroup: that is what is shown, and we clear it away."""
+    def gone(path):
+        try:
+            for pid in path.joinpath("cgroup.procs").read_text().split():
+                harness.kill_quietly(int(pid))
+            path.rmdir()
+        except OSError:
+            pass
+        return not path.exists()
+    found = [p for i in ids for p in pathlib.Path("/sys/fs/cgroup").glob(f"*/pale/{os.geteuid()}/{i}")]
+    return [f"left behind: cgroup {p}" for p in found if not harness.wait_until(lambda p=p: gone(p))]
 
 
 class Attempt:
