@@ -110,12 +110,17 @@ static int count_domains(void *arg)
     return 0;
 }
 
-int landlock_domains_left(void)
+void landlock_count_start(struct landlock_count *c)
 {
     static _Alignas(16) char stack[8192];
-    int left = -1;
-    pid_t pid = clone(count_domains, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &left);
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    c->left = -1;
+    c->pid = clone(count_domains, stack + sizeof(stack), CLONE_VM | SIGCHLD, &c->left);
+}
+
+int landlock_count_end(struct landlock_count *c)
+{
+    int status = -1;
+    while (c->pid > 0 && waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
         ;
-    return left;
+    return c->pid > 0 && status == 0 ? c->left : -1;
 }

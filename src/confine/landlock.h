@@ -5,15 +5,22 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
 /* The kernel's Landlock ABI, 0 if there is none, -1 with errno if that could not be found out. */
 int landlock_abi(void);
 
-/* How many more domains a child of ours could enter, which tells how many there are: the kernel has a fixed number. -1 if there is no
- * telling. The child shares our memory and is gone when this returns. */
-int landlock_domains_left(void);
+/* How many more domains a process like this one could enter tells how many it is in: the kernel has a fixed number. A child that
+ * shares our memory tries, beside whatever we do meanwhile; one count at a time. */
+struct landlock_count {
+    pid_t pid;
+    int left;
+};
+void landlock_count_start(struct landlock_count *c);
+/* -1 if there is no telling. */
+int landlock_count_end(struct landlock_count *c);
 
 /* Restricts the calling process and all it will start. paths are opened here, in the caller's view; a path that is not there
  * is skipped. Needs NO_NEW_PRIVS or CAP_SYS_ADMIN in this user namespace. */

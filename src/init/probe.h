@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "confine/landlock.h"
 #include "policy/policy.h"
 #include "wire/message.h"
 
@@ -30,11 +31,11 @@ struct probe_report {
     uint32_t answer[PROBE_COUNT];
 };
 
-/* Before the process is confined, while it may still make a child whatever its limit: the attempts that need one. */
-void probe_early(struct probe_report *r);
+/* Before the process is confined, while it may still make a child whatever its limit: begins the attempt that needs one. */
+void probe_early(struct landlock_count *c, struct probe_report *r);
 
 /* The rest, once it is confined. first_foreign: descriptors from this one on should not be there. */
-void probe_run(const struct msg_probe *m, enum policy_seccomp profile, int first_foreign, struct probe_report *r);
+void probe_run(const struct msg_probe *m, enum policy_seccomp profile, int first_foreign, struct landlock_count *c, struct probe_report *r);
 
 /* The sweeps of the full probe (init/sweep.c): how many calls, or sockets, did something else than the filter says. */
 uint32_t sweep_calls(enum policy_seccomp profile);

@@ -324,13 +324,14 @@ static void confine_and_probe(struct child *c)
 {
     const struct msg_config *conf = &c->setup->config;
     struct probe_report r;
+    struct landlock_count count;
     if (c->probe)
-        probe_early(&r);
+        probe_early(&count, &r);
     confine(c, conf->uid, conf->gid);
     settle_stdio(c);
     if (!c->probe)
         return;
-    probe_run(c->probe->ask, (enum policy_seccomp)conf->seccomp, CHILD_FDS, &r);
+    probe_run(c->probe->ask, (enum policy_seccomp)conf->seccomp, CHILD_FDS, &count, &r);
     fd_write_full(CHILD_PROBE_FD, &r, sizeof(r));
     close(CHILD_PROBE_FD);
 }

@@ -102,9 +102,11 @@ int proof_plan(struct keeper *k, struct pale_err *e)
 {
     struct proof *p = &k->proof;
     char init[PATH_BYTES_MAX], self[PATH_BYTES_MAX];
+    struct landlock_count count;
     struct utsname u;
     receipt_spaces(p->host_space);
-    p->landlock_left = landlock_domains_left();
+    landlock_count_start(&count);
+    p->landlock_left = landlock_count_end(&count);
     forget_receipt(k);
     if (is_weak(k->weaken, WEAKEN_RECEIPT))
         return 0;
