@@ -2,9 +2,8 @@
 /* Owns the memory of full probes.
  *
  * A file is the receipt's digest, key and signature, each on a line, and the text that was signed; so one short read answers both
- * questions of a start. Losing a file costs one full
- * probe; a forged one costs no more than that either, for every box is probed shortly all the same, and who can write here can
- * write policies. */
+ * questions of a start. Losing a file costs one full probe. A forged one saves one, and no more: every box gets the short probe all
+ * the same, and who can write here can write policies. */
 #include "box/proved.h"
 
 #include <dirent.h>

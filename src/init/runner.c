@@ -117,7 +117,7 @@ static void lock_syscalls(const struct child *c)
     struct pale_err e;
     if (!is_weak(conf->weaken, WEAKEN_NNP) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         fail(c, STAGE_CONFINE, errno);
-    if (is_weak(conf->weaken, WEAKEN_SECCOMP))
+    if (is_weak(conf->weaken, WEAKEN_SECCOMP) || is_weak(conf->weaken, WEAKEN_PROFILE))
         return;
     if (seccomp_load(seccomp_for((enum policy_seccomp)conf->seccomp), &e) < 0)
         fail(c, STAGE_CONFINE, e.os);

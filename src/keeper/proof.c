@@ -30,13 +30,6 @@
 #define PROBE_TIMEOUT_MS 30000
 #define DEMAND_TIMEOUT_MS 10000
 
-static void hex_name(char *ret, size_t cap, const char *what, const char *id)
-{
-    uint64_t r = 0;
-    (void)!getrandom(&r, sizeof(r), GRND_NONBLOCK);
-    snprintf(ret, cap, "%s-%s-%016llx", what, id, (unsigned long long)r);
-}
-
 /* Something of the host's that a box must not reach: a loopback port, an abstract socket. The file that it must not find is its own
  * audit log, which is there anyway: one made for the purpose would be litter should we be killed. */
 static int plant(struct keeper *k, struct pale_err *e)
@@ -53,7 +46,9 @@ static int plant(struct keeper *k, struct pale_err *e)
         return errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT ? 0 : err_os(e, "listen for a probe");
     memcpy(port, in.sa_data, sizeof(port));
     struct sockaddr_un un = {.sun_family = AF_UNIX};
-    hex_name(p->abstract, sizeof(p->abstract), "pale", k->id);
+    uint64_t word = 0;
+    (void)!getrandom(&word, sizeof(word), GRND_NONBLOCK);
+    snprintf(p->abstract, sizeof(p->abstract), "pale-%s-%016llx", k->id, (unsigned long long)word);
     memcpy(un.sun_path + 1, p->abstract, strlen(p->abstract));
     p->unix_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (p->unix_fd < 0 ||

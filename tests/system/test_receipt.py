@@ -61,6 +61,37 @@ def test_a_sabotaged_box_is_destroyed_before_a_command_runs(pale, hostdir, defen
     assert pale.run("audit", "--verify", "--runs").code == 0
 
 
+@pytest.mark.basic
+@pytest.mark.parametrize("defence", [*SABOTAGE, "profile"])
+def test_the_short_probe_finds_it_too(pale, defence):
+    """The kind of box is proved by a good one first, so that the sabotaged one gets the short probe alone."""
+    twin = sabotaged(pale, defence)
+    assert twin.run("run", "-q", "--", "true", env={"PALE_WEAKEN": ""}).code == 0
+    assert twin.run("run", "-q", "--", "true").code == 125
+    seen = records(runs(pale), "box.receipt")
+    limits_differ = defence == "limits"  # who holds the limits is part of what a kind is
+    assert [(r["probe"], r["good"]) for r in seen] == [("full", True), ("full" if limits_differ else "short", False)]
+    assert SABOTAGE.get(defence, "the system call filter (seccomp)") in seen[1]["reason"]
+
+
+def test_a_first_request_that_the_prober_cannot_take_gets_all_the_processes(pale):
+    done = pale.run("run", "-q", "--processes", "3", "--", "sh", "-c", "sleep 0.01 & wait; echo forked", "sh", "x" * 62000)
+    assert done.text == "forked\n", done
+
+
+def test_a_box_cannot_make_what_looks_like_the_planted_file(pale):
+    """Below a place of its own it could: there the file is not asked for."""
+    box = pale.create()
+    top = "/" + str(pale.root).split("/")[1]
+    if top not in ("/tmp", "/run", "/home"):
+        pytest.skip("the state folder lies below none of a box's own places")
+    first = str(pale.root).split("/")[2]
+    assert pale.sh(box, f"touch /tmp/{first}").code == 0
+    assert pale.run("prove", box).code == 0
+    pale.ok("stop", box)
+    assert pale.exec(box, "true").code == 0
+
+
 def test_the_switch_for_twins_lets_the_same_box_pass(pale):
     if not os.access(harness.WEAK / "pale", os.X_OK):
         pytest.skip("the weakened build is not built")
