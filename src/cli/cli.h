@@ -67,6 +67,9 @@ void cli_overview(void);
 /* Prints a finished JSON text and a newline. */
 int cli_json(struct buf *b);
 
+/* The value of a key in a line of JSON that we wrote: of a text what stands between its quotes, still escaped; "" if it is not there. */
+void cli_field(const char *line, const char *key, char *ret, size_t cap);
+
 /* Colour, if the stream is a terminal and nobody said no: name is "bold", "red", "green", "yellow", "dim" or "reset". */
 const char *cli_colour(int fd, const char *name);
 

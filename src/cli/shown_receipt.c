@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/own.h"
+#include "cli/cli.h"
 
 #define RECEIPT_MAX 65536
 
@@ -21,20 +22,6 @@ void shown_receipt_read(const struct place *p, struct buf *ret)
         buf_clear(ret);
 }
 
-/* The text after "key": up to the next comma, without quotes; our own writer made it. */
-static void field(const char *text, const char *key, char *ret, size_t cap)
-{
-    char pattern[32];
-    snprintf(pattern, sizeof(pattern), "\"%s\":", key);
-    const char *at = strstr(text, pattern);
-    ret[0] = 0;
-    if (!at)
-        return;
-    at += strlen(pattern);
-    at += *at == '"';
-    snprintf(ret, cap, "%.*s", (int)strcspn(at, "\",}"), at);
-}
-
 void shown_receipt_line(struct buf *receipt)
 {
     char probe[16], took[16], good[8], proved[80];
@@ -42,10 +29,10 @@ void shown_receipt_line(struct buf *receipt)
     if (receipt->len == 0)
         return;
     const char *text = buf_text(receipt);
-    field(text, "probe", probe, sizeof(probe));
-    field(text, "took_us", took, sizeof(took));
-    field(text, "good", good, sizeof(good));
-    field(text, "proved_by", proved, sizeof(proved));
+    cli_field(text, "probe", probe, sizeof(probe));
+    cli_field(text, "took_us", took, sizeof(took));
+    cli_field(text, "good", good, sizeof(good));
+    cli_field(text, "proved_by", proved, sizeof(proved));
     for (const char *at = text; (at = strstr(at, "\"expected\":")); at++)
         attempts++;
     printf("receipt   %s: %zu attempts of a %s probe in %s us%s%.12s\n", strcmp(good, "true") == 0 ? "good" : "BAD", attempts, probe, took,

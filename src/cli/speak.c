@@ -174,3 +174,31 @@ int listing_print(struct listing *l)
         table_print(&l->table);
     return 0;
 }
+
+void cli_field(const char *line, const char *key, char *ret, size_t cap)
+{
+    char pattern[32];
+    snprintf(pattern, sizeof(pattern), "\"%s\":", key);
+    const char *at = strstr(line, pattern);
+    ret[0] = 0;
+    if (!at)
+        return;
+    at += strlen(pattern);
+    size_t n = 0;
+    if (*at == '"') {
+        for (at++; at[n] && at[n] != '"'; n++)
+            n += at[n] == '\\' && at[n + 1];
+    } else {
+        int depth = 0;
+        bool text = false;
+        for (; at[n] && (depth > 0 || text || (at[n] != ',' && at[n] != '}')); n++) {
+            if (at[n] == '\\' && at[n + 1])
+                n++;
+            else if (at[n] == '"')
+                text = !text;
+            else if (!text)
+                depth += (at[n] == '[') - (at[n] == ']');
+        }
+    }
+    snprintf(ret, cap, "%.*s", (int)(n < cap ? n : cap - 1), at);
+}

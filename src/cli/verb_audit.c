@@ -70,47 +70,18 @@ static int verify(struct args *a, const char *path)
     return c.good ? 0 : 1;
 }
 
-/* The text of "key":"…" in a line of ours, still escaped; "" if it is not there. */
-static void field(const char *line, const char *key, char *ret, size_t cap)
-{
-    char pattern[32];
-    snprintf(pattern, sizeof(pattern), "\"%s\":", key);
-    const char *at = strstr(line, pattern);
-    ret[0] = 0;
-    if (!at)
-        return;
-    at += strlen(pattern);
-    size_t n = 0;
-    if (*at == '"') {
-        for (at++; at[n] && at[n] != '"'; n++)
-            n += at[n] == '\\' && at[n + 1];
-    } else {
-        int depth = 0;
-        bool text = false;
-        for (; at[n] && (depth > 0 || text || (at[n] != ',' && at[n] != '}')); n++) {
-            if (at[n] == '\\' && at[n + 1])
-                n++;
-            else if (at[n] == '"')
-                text = !text;
-            else if (!text)
-                depth += (at[n] == '[') - (at[n] == ']');
-        }
-    }
-    snprintf(ret, cap, "%.*s", (int)(n < cap ? n : cap - 1), at);
-}
-
 /* JSON escapes keep every control byte out of what is printed here. */
 static void show(const char *line)
 {
     char time[40], event[40], job[24], what[256], status[24], reason[200];
-    field(line, "time", time, sizeof(time));
-    field(line, "event", event, sizeof(event));
-    field(line, "job", job, sizeof(job));
-    field(line, "argv", what, sizeof(what));
+    cli_field(line, "time", time, sizeof(time));
+    cli_field(line, "event", event, sizeof(event));
+    cli_field(line, "job", job, sizeof(job));
+    cli_field(line, "argv", what, sizeof(what));
     if (!what[0])
-        field(line, "request", what, sizeof(what));
-    field(line, "status", status, sizeof(status));
-    field(line, "reason", reason, sizeof(reason));
+        cli_field(line, "request", what, sizeof(what));
+    cli_field(line, "status", status, sizeof(status));
+    cli_field(line, "reason", reason, sizeof(reason));
     own_buf b = {0};
     buf_init(&b, 4096);
     buf_addf(&b, "%.23sZ  %-14s", time, event);

@@ -147,25 +147,26 @@ ATTEMPT(PTRACE_INIT)
     return answer;
 }
 
-/* A documentation address: nobody is there, and in a box without network nobody is even asked. */
-ATTEMPT(NETWORK)
+static uint32_t try_connect(int type, const unsigned char address[4], uint32_t port)
 {
-    own_fd s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    own_fd s = socket(AF_INET, type | SOCK_CLOEXEC, 0);
     struct sockaddr sa = {.sa_family = AF_INET};
-    static const unsigned char to[14] = {0, 9, 192, 0, 2, 1};
+    const unsigned char to[] = {(unsigned char)(port >> 8), (unsigned char)port, address[0], address[1], address[2], address[3]};
     memcpy(sa.sa_data, to, sizeof(to));
     return s < 0 ? got(s) : got(connect(s, &sa, sizeof(sa)));
 }
 
+/* A documentation address: nobody is there, and in a box without network nobody is even asked. */
+ATTEMPT(NETWORK)
+{
+    static const unsigned char nobody[4] = {192, 0, 2, 1};
+    return try_connect(SOCK_DGRAM, nobody, 9);
+}
+
 ATTEMPT(HOST_PORT)
 {
-    if (a->ask->port == 0)
-        return PROBE_NOT_TRIED;
-    own_fd s = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    struct sockaddr sa = {.sa_family = AF_INET};
-    const unsigned char to[14] = {(unsigned char)(a->ask->port >> 8), (unsigned char)a->ask->port, 127, 0, 0, 1};
-    memcpy(sa.sa_data, to, sizeof(to));
-    return s < 0 ? got(s) : got(connect(s, &sa, sizeof(sa)));
+    static const unsigned char loopback[4] = {127, 0, 0, 1};
+    return a->ask->port ? try_connect(SOCK_STREAM, loopback, a->ask->port) : PROBE_NOT_TRIED;
 }
 
 ATTEMPT(HOST_ABSTRACT)
