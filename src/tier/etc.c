@@ -28,9 +28,14 @@ static const char *const shown[] = {
 static const char *const shown_ssl[] = {"certs", "openssl.cnf"};
 
 /* Raised when the tables or the generated texts change, so that an older part is not taken for ours. */
-#define ETC_FORMAT 1
+#define ETC_FORMAT 2
 #define COPY_MAX (8u << 20)
 #define DEPTH_MAX 8
+
+/* A part is a folder with what boxes show, and beside it, where no box sees them, files for keepers to lock. The kernel goes through
+ * all the locks of a file for each that comes or goes, so a thousand keepers have more than one file. */
+#define SHOWN "shown"
+#define LOCKS 16
 
 const char *const etc_own_names[ETC_OWN_FILES] = {"hostname", "hosts", "machine-id"};
 
@@ -206,6 +211,25 @@ static int fill(const struct ids *ids, int host_etc, int etc, struct pale_err *e
     return r;
 }
 
+static const char *lock_name(unsigned which, char ret[8])
+{
+    snprintf(ret, 8, "lock-%x", which);
+    return ret;
+}
+
+/* The whole part. */
+static int fill_part(const struct ids *ids, int host_etc, int part, struct pale_err *e)
+{
+    char lock[8];
+    for (unsigned i = 0; i < LOCKS; i++)
+        if (mknodat(part, lock_name(i, lock), S_IFREG | 0600, 0) < 0)
+            return err_os(e, "make the locks of the boxes' /etc");
+    if (mkdirat(part, SHOWN, 0755) < 0)
+        return err_os(e, "make the boxes' /etc");
+    own_fd etc = openat(part, SHOWN, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return etc < 0 ? err_os(e, "open the boxes' /etc") : fill(ids, host_etc, etc, e);
+}
+
 /* Built under a name of this process's own, then renamed: a half-made one is never shown. */
 static int build(const char *runtime_dir, const char *final, const struct ids *ids, int host_etc, struct pale_err *e)
 {
@@ -215,21 +239,38 @@ static int build(const char *runtime_dir, const char *final, const struct ids *i
     snprintf(made, sizeof(made), "%s", strrchr(final, '/') + 1);
     if (dir < 0 || mkdirat(dir, name, 0755) < 0)
         return err_os(e, "make %s/%s", runtime_dir, name);
-    own_fd etc = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    own_fd part = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
     /* Locked as long as we work on it: whoever can lock it takes it for a dead one's, and may have done so just now. */
-    if (etc >= 0 && ((flock(etc, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) || (fstat(etc, &st) == 0 && st.st_nlink == 0)))
+    if (part >= 0 && ((flock(part, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) || (fstat(part, &st) == 0 && st.st_nlink == 0)))
         return 0;
     mode_t old = umask(022);
-    int r = etc < 0 ? err_os(e, "open %s/%s", runtime_dir, name) : fill(ids, host_etc, etc, e);
+    int r = part < 0 ? err_os(e, "open %s/%s", runtime_dir, name) : fill_part(ids, host_etc, part, e);
     umask(old);
-    if (r == 0 && fchmod(etc, 0755) == 0 && flock(etc, LOCK_UN) == 0 && renameat(dir, name, dir, made) == 0)
+    if (r == 0 && flock(part, LOCK_UN) == 0 && renameat(dir, name, dir, made) == 0)
         return 0;
     bool lost_race = r == 0 && (errno == EEXIST || errno == ENOTEMPTY || errno == ENOENT);
     if (r == 0 && !lost_race)
         r = err_os(e, "keep %s", final);
     (void)!fd_remove_tree(dir, name, NULL);
     return r;
+}
+
+/* All its locks at once, so that nobody takes one while it is cleared away. */
+static void remove_unheld(int dir, const char *name)
+{
+    own_fd part = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int held[LOCKS];
+    char lock[8];
+    bool is_free = part >= 0 && flock(part, LOCK_EX | LOCK_NB) == 0;
+    for (unsigned i = 0; i < LOCKS; i++) {
+        held[i] = is_free ? openat(part, lock_name(i, lock), O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        is_free = is_free && (held[i] >= 0 ? flock(held[i], LOCK_EX | LOCK_NB) == 0 : errno == ENOENT);
+    }
+    if (is_free)
+        (void)!fd_remove_tree(dir, name, NULL);
+    for (unsigned i = 0; i < LOCKS; i++)
+        own_close(&held[i]);
 }
 
 /* Clears away parts that no keeper holds, and what a killed builder left. */
@@ -245,9 +286,7 @@ static void sweep(int dir, const char *keep)
         bool half = strncmp(en->d_name, ".etc-", 5) == 0;
         if (!half && (strncmp(en->d_name, "etc-", 4) != 0 || strcmp(en->d_name, keep) == 0))
             continue;
-        own_fd old = openat(dir, en->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (old >= 0 && flock(old, LOCK_EX | LOCK_NB) == 0)
-            (void)!fd_remove_tree(dir, en->d_name, NULL);
+        remove_unheld(dir, en->d_name);
     }
     closedir(d);
 }
@@ -255,8 +294,10 @@ static void sweep(int dir, const char *keep)
 /* Opens and locks what is there; -1 if there is none, or if it was being cleared away. */
 static int hold(const char *path)
 {
-    own_fd fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0 || faccessat(fd, "passwd", F_OK, 0) < 0)
+    char lock[8];
+    own_fd part = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    own_fd fd = part < 0 ? -1 : openat(part, lock_name((unsigned)getpid() % LOCKS, lock), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0 || faccessat(part, SHOWN "/passwd", F_OK, 0) < 0)
         return -1;
     return take_fd(&fd);
 }
@@ -269,11 +310,13 @@ int etc_prepare(const char *runtime_dir, const struct ids *ids, char *ret, size_
         return err_os(e, "open /etc");
     digest(host_etc, ids, hex);
     int n = snprintf(ret, cap, "%s/etc-%.16s", runtime_dir, hex);
-    if (n < 0 || (size_t)n >= cap)
+    if (n < 0 || (size_t)n + sizeof("/" SHOWN) > cap)
         return err_set(e, PALE_BAD_INPUT, "path too long: %s", runtime_dir);
     for (int tries = 0; tries < 10; tries++) {
-        if ((*ret_lock = hold(ret)) >= 0)
+        if ((*ret_lock = hold(ret)) >= 0) {
+            memcpy(ret + n, "/" SHOWN, sizeof("/" SHOWN));
             return 0;
+        }
         int r = build(runtime_dir, ret, ids, host_etc, e);
         if (r < 0)
             return r;
