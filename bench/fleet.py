@@ -136,20 +136,31 @@ class Fleet:
         return self.p.exec(number, ["/usr/bin/true"])
 
     def fill(self):
-        """Creators at once, while somebody else sends commands into one box that was there before."""
+        """Seconds, and how: by one command for all where there is one, else by creators at once. A first box was there before."""
         self.who.run(*self.p.start("w"))
         self.who.run(*self.exec_words("w"))
+        words = self.p.start_all(self.boxes)
+        if not words:
+            return self.who.spawn_parallel(self.p.start("{}"), self.boxes, self.args.creators)[0], f"by {self.args.creators} creators"
+        start = time.monotonic()
+        self.who.run(*words)
+        return time.monotonic() - start, "by one command"
+
+    def more(self):
+        """Creators at once make some more, while somebody else sends commands into one box that was there before."""
+        extra = max(20, self.boxes // 10)
         self.watch = self.who.start(self.who.spawn_program, "-k", "-n", 100000, "--", *self.exec_words("w"), stdout=subprocess.PIPE,
                                     stderr=subprocess.DEVNULL)
         try:
-            seconds, each = self.who.spawn_parallel(self.p.start("{}"), self.boxes, self.args.creators)
+            _, each = self.who.spawn_parallel(self.p.start("x{}"), extra, self.args.creators)
         finally:
             self.watch.terminate()
             out, _ = self.watch.communicate(timeout=30)
+            self.who.spawn_parallel(self.p.stop("x{}"), extra, self.args.creators, check=False)
         meanwhile = [float(x) for x in out.split()]
         if any(x < 0 for x in meanwhile):
             raise Failed(f"{sum(x < 0 for x in meanwhile)} of {len(meanwhile)} commands failed while the boxes were made")
-        return seconds, each, meanwhile
+        return each, meanwhile
 
     def empty(self, check=True):
         seconds, _ = self.who.spawn_parallel(self.p.stop("{}"), self.boxes, self.args.creators, check=check)
@@ -173,7 +184,7 @@ def fleet_of(p, args):
         return {"name": p.name, "skipped": reason}
     before = settle()
     with Fleet(p, args) as fleet:
-        alone, each, meanwhile = fleet.fill()
+        seconds, by = fleet.fill()
         after = settle()
         idle0, all0 = cpu_idle_ticks()
         time.sleep(2)
@@ -187,8 +198,9 @@ def fleet_of(p, args):
         runs = max(200, args.runs * 2)
         (then,) = p.who.spawn([fleet.exec_words("{}")], runs, 20, ["-r", args.boxes])
         plain = p.who.spawn([["/usr/bin/true"]], runs, 20)[0]
+        each, meanwhile = fleet.more()
         emptied = fleet.empty()
-    return {"name": p.name, "boxes": args.boxes, "creators": args.creators, "fill_s": round(alone, 3), "create": quantiles(each),
+    return {"name": p.name, "boxes": args.boxes, "creators": args.creators, "fill_s": round(seconds, 3), "filled_by": by, "create": quantiles(each),
             "exec_meanwhile": quantiles(meanwhile), "exec_after": quantiles(then), "fork_exec_after": quantiles(plain),
             "busy_idle_boxes": round(busy, 3), "empty_s": round(emptied, 3), **used}
 

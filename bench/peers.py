@@ -60,6 +60,10 @@ class Peer:
     def find(self):
         return shutil.which(self.program) if self.program else None
 
+    def start_all(self, count):
+        """One command that starts boxes 0 … count-1; None if it has none."""
+        return None
+
     def missing(self):
         """Why it cannot run, before anything is tried; None if it may."""
         return None if self.path else f"{self.program} is not installed"
@@ -106,6 +110,9 @@ class Pale(Peer):
         for p in write:
             words += ["--write", str(p)]
         return words
+
+    def start_all(self, count):
+        return [self.path, "create", *(f"b{n}" for n in range(count))]
 
     def exec(self, number, argv):
         return [self.path, "exec", "-q", f"b{number}", "--", *map(str, argv)]
