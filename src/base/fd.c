@@ -102,14 +102,14 @@ int fd_open_real_dir(const char *path)
     return open_resolved(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
 }
 
-int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, struct pale_err *e)
+int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e)
 {
     char tmp[300];
     snprintf(tmp, sizeof(tmp), ".%s.%d.new", name, (int)getpid());
     own_fd fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return err_os(e, "create %s", tmp);
-    if (!fd_write_full(fd, p, n) || fsync(fd) < 0 || renameat(dirfd, tmp, dirfd, name) < 0) {
+    if (!fd_write_full(fd, p, n) || (durable && fsync(fd) < 0) || renameat(dirfd, tmp, dirfd, name) < 0) {
         int r = err_os(e, "write %s", name);
         unlinkat(dirfd, tmp, 0);
         return r;

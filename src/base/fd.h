@@ -30,8 +30,9 @@ int fd_open_beneath(int dirfd, const char *rel, int flags, mode_t mode);
 /* A folder by a path with no symlink in it, O_PATH. -1 with ELOOP if there is one. */
 int fd_open_real_dir(const char *path);
 
-/* Writes content to a new file beside name and renames it over name, so that a reader sees the old or the new. */
-int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, struct pale_err *e) MUST_CHECK;
+/* Writes content to a new file beside name and renames it over name, so that a reader sees the old or the new. A durable one
+ * is on the disk before it has the name. */
+int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e) MUST_CHECK;
 
 /* Removes a tree of any depth below dirfd without ever following a symlink; no error if there is none. Folders that their owner
  * has closed are opened where we may. After a failure some of the tree may be gone, and some have moved up in it. */

@@ -177,5 +177,5 @@ int ledger_save(const char *path, const struct ledger *l, struct pale_err *e)
         return err_os(e, "open %s", dir_path);
     buf_init(&b, LEDGER_TEXT_MAX);
     ledger_write(l, &b);
-    return b.failed ? err_nomem(e) : fd_replace_file(dir, slash + 1, b.data, b.len, 0644, e);
+    return b.failed ? err_nomem(e) : fd_replace_file(dir, slash + 1, b.data, b.len, 0644, true, e);
 }

@@ -44,6 +44,8 @@ static int make_dirs(const char *path, mode_t mode, struct pale_err *e)
     size_t len = strlen(path);
     if (len >= sizeof(part))
         return too_long(e);
+    if (mkdir(path, mode) == 0 || errno == EEXIST)
+        return 0; /* all above it are there, as they mostly are */
     for (size_t i = 1; i <= len; i++)
         if (path[i] == '/' || path[i] == 0) {
             memcpy(part, path, i);

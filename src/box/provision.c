@@ -83,7 +83,7 @@ static int rewrite(const char *path, const void *p, size_t n, struct pale_err *e
     own_fd dir = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || stat(path, &st) < 0)
         return err_os(e, "open %s", path);
-    int r = fd_replace_file(dir, slash + 1, p, n, st.st_mode & 07777, e);
+    int r = fd_replace_file(dir, slash + 1, p, n, st.st_mode & 07777, true, e);
     if (r == 0 && fchownat(dir, slash + 1, st.st_uid, st.st_gid, 0) < 0)
         r = err_os(e, "give %s to its owner", path);
     return r;

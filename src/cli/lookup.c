@@ -38,7 +38,7 @@ int lookup_box(const struct args *a, const char *name, struct place *ret, struct
     return r;
 }
 
-int lookup_make(const char *name, enum place_scope scope, const struct policy *p, struct place *ret, struct pale_err *e)
+int lookup_make(const char *name, enum place_scope scope, const struct policy *p, bool durable, struct place *ret, struct pale_err *e)
 {
     own_buf text = {0};
     buf_init(&text, POLICY_TEXT_MAX);
@@ -49,7 +49,7 @@ int lookup_make(const char *name, enum place_scope scope, const struct policy *p
     if (r < 0)
         return r;
     own_fd dir = open(ret->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    r = dir < 0 ? err_os(e, "open %s", ret->state) : fd_replace_file(dir, "policy", text.data, text.len, 0600, e);
+    r = dir < 0 ? err_os(e, "open %s", ret->state) : fd_replace_file(dir, "policy", text.data, text.len, 0600, durable, e);
     if (r < 0)
         (void)!place_remove(ret, true, NULL);
     return r;

@@ -13,8 +13,10 @@ enum place_scope lookup_scope(const struct args *a);
 /* The box of that name; says on standard error if a project's box hides the user's. */
 int lookup_box(const struct args *a, const char *name, struct place *ret, struct pale_err *e) MUST_CHECK;
 
-/* Makes folders and writes the policy. On failure nothing is left. */
-int lookup_make(const char *name, enum place_scope scope, const struct policy *p, struct place *ret, struct pale_err *e) MUST_CHECK;
+/* Makes folders and writes the policy. On failure nothing is left. If the box is not started at once the policy must be durable;
+ * else its keeper sees to that. */
+int lookup_make(const char *name, enum place_scope scope, const struct policy *p, bool durable, struct place *ret,
+                struct pale_err *e) MUST_CHECK;
 
 /* The policy it was made with. */
 int lookup_policy(const struct place *p, struct policy *ret, struct pale_err *e) MUST_CHECK;

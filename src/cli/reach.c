@@ -51,9 +51,9 @@ static int try_connect(const char *path)
     return take_fd(&fd);
 }
 
-/* In the child between vfork and exec: descriptor 3 and nothing else of ours; its own session, so that no key of our terminal
+/* In the child between vfork and exec: descriptor 3, perhaps 4, and nothing else of ours; its own session, so that no key of our terminal
  * reaches it. */
-static pid_t spawn(const char *program, char *const argv[], int socket_fd, int null_fd)
+static pid_t spawn(const char *program, char *const argv[], int socket_fd, int null_fd, int home_fd)
 {
     pid_t pid = vfork();
     if (pid == 0) {
@@ -61,7 +61,7 @@ static pid_t spawn(const char *program, char *const argv[], int socket_fd, int n
         for (int i = 0; i < 3; i++)
             if (dup2(null_fd, i) < 0)
                 _exit(127);
-        if (dup2(socket_fd, 3) < 0 || syscall(SYS_close_range, 4, ~0u, 0) < 0)
+        if (dup2(socket_fd, 3) < 0 || (home_fd >= 0 && dup2(home_fd, 4) < 0) || syscall(SYS_close_range, home_fd >= 0 ? 5 : 4, ~0u, 0) < 0)
             _exit(127);
         execve(program, argv, environ);
         _exit(127);
@@ -70,7 +70,7 @@ static pid_t spawn(const char *program, char *const argv[], int socket_fd, int n
 }
 
 /* first is put on the wire before the keeper starts, so that it need not wait for us. */
-static int start_keeper(struct reach *r, char *const argv[], const struct buf *first, struct pale_err *e)
+static int start_keeper(struct reach *r, char *const argv[], const struct buf *first, int home_fd, struct pale_err *e)
 {
     char program[PATH_BYTES_MAX];
     int pair[2];
@@ -86,7 +86,7 @@ static int start_keeper(struct reach *r, char *const argv[], const struct buf *f
     bool early = first && first->len < 65536;
     if (early && (res = reach_send(r, ASK_POLICY, first->data, first->len, e)) < 0)
         return res;
-    r->keeper = spawn(program, argv, theirs, null);
+    r->keeper = spawn(program, argv, theirs, null, home_fd);
     if (r->keeper < 0)
         return err_os(e, "start %s", program);
     return first && !early ? reach_send(r, ASK_POLICY, first->data, first->len, e) : 0;
@@ -100,22 +100,33 @@ static void end_keeper(pid_t pid)
             ;
 }
 
-static int start_box(struct reach *r, const struct place *p, struct pale_err *e)
+int reach_start(struct reach *r, const struct place *p, int home_fd, struct pale_err *e)
 {
-    char *argv[] = {(char *)"pale-keeper", (char *)"box",    (char *)p->name,   (char *)p->id,
-                    (char *)p->data,       (char *)p->state, (char *)p->socket, NULL};
-    struct frame f;
-    int res = start_keeper(r, argv, NULL, e);
-    if (res < 0)
-        return res;
-    pid_t keeper = r->keeper;
+    char *argv[] = {(char *)"pale-keeper",
+                    (char *)"box",
+                    (char *)p->name,
+                    (char *)p->id,
+                    (char *)p->data,
+                    (char *)p->state,
+                    (char *)p->socket,
+                    home_fd >= 0 ? (char *)"home" : NULL,
+                    NULL};
+    int res = start_keeper(r, argv, NULL, home_fd, e);
+    r->starting = r->keeper;
     r->keeper = 0; /* it outlives us */
-    res = reach_receive(r, &f, e);
+    return res;
+}
+
+int reach_started(struct reach *r, const struct place *p, struct pale_err *e)
+{
+    struct frame f;
+    int res = reach_receive(r, &f, e);
     if (res == 0 && f.type != TELL_DONE)
         res = err_set(e, PALE_PROTOCOL, "the keeper of %s does not speak our language; was pale upgraded? `pale stop %s` and try again",
                       p->name, p->name);
     if (res < 0)
-        end_keeper(keeper);
+        end_keeper(r->starting);
+    r->starting = 0;
     return res;
 }
 
@@ -129,7 +140,9 @@ int reach_box(struct reach *r, const struct place *p, bool start, struct pale_er
             return err_os(e, "reach the keeper of %s", p->name);
         if (!start)
             return err_set(e, PALE_NOT_FOUND, "box %s is not running", p->name);
-        int res = start_box(r, p, e);
+        int res = reach_start(r, p, -1, e);
+        if (res == 0)
+            res = reach_started(r, p, e);
         if (res == 0)
             return 0;
         own_close(&r->fd);
@@ -141,6 +154,43 @@ int reach_box(struct reach *r, const struct place *p, bool start, struct pale_er
         usleep(START_PAUSE_US);
     }
     return err_set(e, PALE_BUSY, "the keeper of %s neither answers nor ends", p->name);
+}
+
+/* Above the descriptors that spawn gives away. */
+#define HOME_ABOVE 10
+
+int reach_home(int *ret_fd, struct pale_err *e)
+{
+    char *argv[] = {(char *)"pale-keeper", (char *)"home", NULL};
+    own_reach r = {.fd = -1};
+    reach_init(&r);
+    int res = start_keeper(&r, argv, NULL, -1, e), home = -1;
+    if (res < 0)
+        return res;
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {.iov_base = r.first, .iov_len = sizeof(r.first)};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
+    ssize_t n;
+    do
+        n = recvmsg(r.fd, &m, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int))) {
+        own_fd low = -1;
+        memcpy(&low, CMSG_DATA(c), sizeof(low));
+        home = fcntl(low, F_DUPFD_CLOEXEC, HOME_ABOVE);
+    }
+    struct frame f;
+    r.in.len = n > 0 ? (size_t)n : 0;
+    res = reach_receive(&r, &f, e);
+    reach_end(&r);
+    if (res < 0)
+        own_close(&home);
+    *ret_fd = home;
+    return res;
 }
 
 int reach_once(struct reach *r, const struct policy *policy, struct pale_err *e)
@@ -158,7 +208,7 @@ int reach_once(struct reach *r, const struct policy *policy, struct pale_err *e)
     policy_write(policy, &text);
     if (text.failed)
         return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
-    return start_keeper(r, argv, &text, e);
+    return start_keeper(r, argv, &text, -1, e);
 }
 
 /* The keeper hung up on us: what it said before tells why. */

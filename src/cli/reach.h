@@ -12,6 +12,7 @@ struct reach {
     int fd;
     pid_t keeper;            /* of a one-shot box: our child; else 0 */
     char id[BOX_ID_LEN + 1]; /* … and its id */
+    pid_t starting;          /* the keeper that has not said yet that it is ready */
     struct buf in;
     size_t taken;        /* bytes of in that were handed out */
     uint8_t first[2048]; /* where in begins: most answers are no longer */
@@ -23,6 +24,14 @@ void reach_close(struct reach *r);
 
 /* The keeper of a box that exists; started if there is none and start is set, else PALE_NOT_FOUND. */
 int reach_box(struct reach *r, const struct place *p, bool start, struct pale_err *e) MUST_CHECK;
+
+/* The same in two steps, for who starts several at once: a keeper for a box that has none, and its word that the box is ready.
+ * home_fd: from reach_home, or -1. */
+int reach_start(struct reach *r, const struct place *p, int home_fd, struct pale_err *e) MUST_CHECK;
+int reach_started(struct reach *r, const struct place *p, struct pale_err *e) MUST_CHECK;
+
+/* A home for the ids of many boxes (confine/ids.h): a descriptor, or -1 where boxes need none. */
+int reach_home(int *ret_fd, struct pale_err *e) MUST_CHECK;
 
 /* A keeper for one box and one command. The wall is built while the caller goes on. */
 int reach_once(struct reach *r, const struct policy *policy, struct pale_err *e) MUST_CHECK;

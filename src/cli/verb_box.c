@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/number.h"
+#include "base/own.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
 #include "cli/lookup.h"
@@ -13,48 +15,118 @@
 #include "cli/verbs.h"
 #include "wire/message.h"
 
+#define BIRTHS_PER_CPU 4
+#define BIRTHS_MAX 64
+#define HOME_FROM 2 /* boxes: making a home for their ids costs about as much as it saves one of them */
+
 static const struct option create_options[] = {
     {"in-project", 0, NULL, "in .pale of the working folder's project", NULL},
     {"no-start", 0, NULL, "do not start it yet", NULL},
     {0},
 };
 
+/* A box whose keeper is under way. */
+struct birth {
+    struct place place;
+    struct reach reach;
+};
+
+/* It may be up and only its word not have reached us. */
+static void take_back(const struct place *p)
+{
+    struct pale_err second;
+    if (lookup_stop(p, &second) == 0)
+        (void)!place_remove(p, true, NULL);
+}
+
+static int begin_birth(const struct args *a, const char *name, const struct policy *policy, int home, struct birth *b, struct pale_err *e)
+{
+    reach_init(&b->reach);
+    bool start = !args_has(a, "no-start");
+    int r = lookup_make(name, args_has(a, "in-project") ? SCOPE_PROJECT : SCOPE_USER, policy, !start, &b->place, e);
+    if (r == 0 && start && (r = reach_start(&b->reach, &b->place, home, e)) < 0)
+        take_back(&b->place);
+    return r;
+}
+
+static int end_birth(const struct args *a, struct birth *b, struct json *j, struct pale_err *e)
+{
+    const struct place *p = &b->place;
+    int r = args_has(a, "no-start") ? 0 : reach_started(&b->reach, p, e);
+    reach_close(&b->reach);
+    if (r < 0) {
+        take_back(p);
+        return r;
+    }
+    if (!a->json) {
+        printf("box %s [%s] id=%s\n", p->name, p->project ? "project" : "user", p->id);
+        return 0;
+    }
+    json_object(j, NULL);
+    json_text(j, "name", p->name);
+    json_text(j, "id", p->id);
+    json_text(j, "scope", p->project ? "project" : "user");
+    json_text(j, "data", p->data);
+    json_text(j, "state", args_has(a, "no-start") ? "stopped" : "ready");
+    json_end_object(j);
+    return 0;
+}
+
+/* How many to have under way at once: a wall is built by turns of its keeper, its builder and the kernel. */
+static int births_at_once(int count)
+{
+    long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+    int most = cpus < 1 ? 1 : cpus > BIRTHS_MAX / BIRTHS_PER_CPU ? BIRTHS_MAX : (int)cpus * BIRTHS_PER_CPU;
+    return most < count ? most : count;
+}
+
+/* After a failure no more are begun, and those under way are seen through. */
+static int create_all(const struct args *a, const struct policy *policy, struct json *j, struct pale_err *e)
+{
+    static const char *const fallback[] = {"default"};
+    const char *const *names = a->count > 0 ? (const char *const *)a->word : fallback;
+    int count = a->count > 0 ? a->count : 1, most = births_at_once(count), begun = 0;
+    own_fd home = -1;
+    int r = count < HOME_FROM || args_has(a, "no-start") ? 0 : reach_home(&home, e);
+    struct birth *births = calloc((size_t)most, sizeof(*births));
+    if (!births)
+        return err_nomem(e);
+    for (int ended = 0; ended < begun || (r == 0 && begun < count);) {
+        struct pale_err own;
+        int one;
+        if (r == 0 && begun < count && begun - ended < most) {
+            if ((one = begin_birth(a, names[begun], policy, home, &births[begun % most], &own)) == 0)
+                begun++;
+        } else {
+            one = end_birth(a, &births[ended % most], j, &own);
+            ended++;
+        }
+        if (one < 0 && r == 0) {
+            r = one;
+            *e = own;
+        }
+    }
+    free(births);
+    return r;
+}
+
 static int run_create(struct args *a)
 {
     struct pale_err e;
-    struct place p;
     own_policy policy = {0};
-    const char *name = a->count > 0 ? a->word[0] : "default";
-    if (boxflags_policy(a, &policy, &e) < 0 ||
-        lookup_make(name, args_has(a, "in-project") ? SCOPE_PROJECT : SCOPE_USER, &policy, &p, &e) < 0)
+    own_buf b = {0};
+    struct json j;
+    buf_init(&b, 16 << 20);
+    json_start(&j, &b);
+    if (boxflags_policy(a, &policy, &e) < 0)
         return cli_fail(a, &e);
-    if (!args_has(a, "no-start")) {
-        own_reach r = {.fd = -1};
-        reach_init(&r);
-        if (reach_box(&r, &p, true, &e) < 0) {
-            /* It may be up and only its word not have reached us. */
-            struct pale_err second;
-            if (lookup_stop(&p, &second) == 0)
-                (void)!place_remove(&p, true, NULL);
-            return cli_fail(a, &e);
-        }
-    }
-    if (a->json) {
-        own_buf b = {0};
-        struct json j;
-        buf_init(&b, 65536);
-        json_start(&j, &b);
-        json_object(&j, NULL);
-        json_text(&j, "name", p.name);
-        json_text(&j, "id", p.id);
-        json_text(&j, "scope", p.project ? "project" : "user");
-        json_text(&j, "data", p.data);
-        json_text(&j, "state", args_has(a, "no-start") ? "stopped" : "ready");
-        json_end_object(&j);
-        return cli_json(&b);
-    }
-    printf("box %s [%s] id=%s\n", p.name, p.project ? "project" : "user", p.id);
-    return 0;
+    if (a->count > 1)
+        json_list(&j, NULL);
+    if (create_all(a, &policy, &j, &e) < 0)
+        return cli_fail(a, &e);
+    if (a->count > 1)
+        json_end_list(&j);
+    return a->json ? cli_json(&b) : 0;
 }
 
 /* Asks a running keeper about itself; false if there is none. */
@@ -207,12 +279,13 @@ static const struct option *const rm_tables[] = {rm_options, scope_options, comm
 const struct verb verb_create = {"create",
                                  "Boxes",
                                  "make a named box",
-                                 "[FLAGS] [NAME]",
+                                 "[FLAGS] [NAME …]",
                                  "Makes a box and starts it. Its home and /tmp are kept on disk until `pale rm`. NAME is a-z, 0-9 and '-'\n"
-                                 "(default: default). The flags below become its policy; `pale policy show NAME` prints it.",
+                                 "(default: default). The flags below become its policy; `pale policy show NAME` prints it. Several names\n"
+                                 "make several boxes, some at a time; at the first that fails no more are begun.",
                                  create_tables,
                                  0,
-                                 1,
+                                 -1,
                                  -1,
                                  run_create};
 const struct verb verb_ls = {"ls", "Boxes", "list boxes", "",    "The project's boxes and your own, with what runs in them.", ls_tables,

@@ -161,7 +161,7 @@ static int run_named(struct args *a, const struct policy *p, const char *name)
     struct place place;
     own_reach r = {.fd = -1};
     reach_init(&r);
-    if (lookup_make(name, SCOPE_USER, p, &place, &e) < 0)
+    if (lookup_make(name, SCOPE_USER, p, false, &place, &e) < 0)
         return cli_fail(a, &e);
     int status;
     if (make_request(a, a->word + a->command, a->count - a->command, &m, &e) < 0 || reach_box(&r, &place, true, &e) < 0)

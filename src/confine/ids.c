@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -286,33 +287,24 @@ int ids_write_inner(const struct ids *ids, int proc_fd, pid_t pid, struct pale_e
     return write_both(ids, proc_fd, pid, true, e);
 }
 
-/* Ends with its parent, should that be killed meanwhile, and keeps nothing of its open. */
-static void __attribute__((noreturn)) hold_userns(pid_t parent)
+/* Ends with its parent, should that be killed meanwhile, and keeps nothing of its open. It shares the parent's memory, errno too. */
+static int hold_userns(void *parent)
 {
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent || k_close_range(0, ~0u, 0) < 0)
-        _exit(1);
+    if (k_raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || k_raw(SYS_getppid, 0, 0, 0, 0, 0) != *(pid_t *)parent ||
+        k_raw(SYS_close_range, 0, ~0u, 0, 0, 0) < 0)
+        return 1;
     for (;;)
-        pause();
+        k_raw(SYS_ppoll, 0, 0, 0, 0, 0);
 }
 
-int ids_mount_userns(const struct ids *ids, struct pale_err *e)
+/* A user namespace with these maps, held by a child for as long as it takes to open it. Returns a descriptor. */
+static int make_userns(const struct ids *maps, struct pale_err *e)
 {
-    struct clone_args a = {.flags = CLONE_NEWUSER, .exit_signal = SIGCHLD};
-    pid_t own = getpid(), pid = k_clone3(&a);
+    static _Alignas(16) char stack[4096];
+    pid_t own = getpid(), pid = clone(hold_userns, stack + sizeof(stack), CLONE_VM | CLONE_NEWUSER | SIGCHLD, &own);
     if (pid < 0)
         return err_os(e, "make a user namespace");
-    if (pid == 0)
-        hold_userns(own);
-    struct ids m = {.kind = IDS_RANGE, .uid_extents = 1, .gid_extents = 1};
-    m.uids[0] = (struct ids_extent){ids->host_uid, 0, 1};
-    m.gids[0] = (struct ids_extent){ids->host_gid, 0, 1};
-    for (int i = 0; i < ids->uid_extents; i++)
-        if (ids->uid >= ids->uids[i].inside && ids->uid - ids->uids[i].inside < ids->uids[i].count)
-            m.uids[0].outside = ids->uids[i].outside + (ids->uid - ids->uids[i].inside);
-    for (int i = 0; i < ids->gid_extents; i++)
-        if (ids->gid >= ids->gids[i].inside && ids->gid - ids->gids[i].inside < ids->gids[i].count)
-            m.gids[0].outside = ids->gids[i].outside + (ids->gid - ids->gids[i].inside);
-    int r = ids_write_maps(&m, pid, e);
+    int r = ids_write_maps(maps, pid, e);
     if (r == 0) {
         char path[64];
         snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
@@ -325,4 +317,41 @@ int ids_mount_userns(const struct ids *ids, struct pale_err *e)
     while (told && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
     return r;
+}
+
+int ids_mount_userns(const struct ids *ids, struct pale_err *e)
+{
+    struct ids m = {.kind = IDS_RANGE, .uid_extents = 1, .gid_extents = 1};
+    m.uids[0] = (struct ids_extent){ids->host_uid, 0, 1};
+    m.gids[0] = (struct ids_extent){ids->host_gid, 0, 1};
+    for (int i = 0; i < ids->uid_extents; i++)
+        if (ids->uid >= ids->uids[i].inside && ids->uid - ids->uids[i].inside < ids->uids[i].count)
+            m.uids[0].outside = ids->uids[i].outside + (ids->uid - ids->uids[i].inside);
+    for (int i = 0; i < ids->gid_extents; i++)
+        if (ids->gid >= ids->gids[i].inside && ids->gid - ids->gids[i].inside < ids->gids[i].count)
+            m.gids[0].outside = ids->gids[i].outside + (ids->gid - ids->gids[i].inside);
+    return make_userns(&m, e);
+}
+
+/* What a map leads to, as itself. The pieces of a range that an id was taken out of lie side by side and become one again. */
+static int identity(const struct ids_extent *of, int count, struct ids_extent ret[3])
+{
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        bool joined = false;
+        for (int k = 0; k < n && !joined; k++)
+            if ((joined = ret[k].outside + ret[k].count == of[i].outside))
+                ret[k].count += of[i].count;
+        if (!joined)
+            ret[n++] = (struct ids_extent){of[i].outside, of[i].outside, of[i].count};
+    }
+    return n;
+}
+
+int ids_make_home(const struct ids *ids, struct pale_err *e)
+{
+    struct ids m = {.kind = IDS_RANGE, .by_helper = true};
+    m.uid_extents = identity(ids->uids, ids->uid_extents, m.uids);
+    m.gid_extents = identity(ids->gids, ids->gid_extents, m.gids);
+    return make_userns(&m, e);
 }

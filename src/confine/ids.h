@@ -21,7 +21,7 @@ struct ids_extent {
 
 struct ids {
     enum ids_kind kind;
-    bool by_helper;              /* newuidmap and newgidmap must write the map */
+    bool by_helper;              /* newuidmap and newgidmap must write the map, unless it is in a home */
     bool idmap_mounts;           /* host folders need an idmapped mount */
     uint32_t uid, gid;           /* of the box's user, inside */
     uint32_t host_uid, host_gid; /* the owner of host folders that the box's user stands for */
@@ -32,8 +32,14 @@ struct ids {
 /* Decides the maps for the calling user. seed spreads root's boxes over the high range. want_one forces the single-id map. */
 int ids_choose(struct ids *ret, uint64_t seed, bool want_one, struct pale_err *e) MUST_CHECK;
 
-/* Writes the maps of the process pid (in its own /proc), by hand or by the helpers. */
+/* Writes the maps of the process pid (in its own /proc), by hand or by the helpers. In a home it is always by hand. */
 int ids_write_maps(const struct ids *ids, pid_t pid, struct pale_err *e) MUST_CHECK;
+
+/* A home for the user namespaces of many boxes: one that has the same ids as its parent, all that ids maps to, made with the
+ * helpers. Who enters it may write maps by hand, so that the two helpers, slow as programs go, run once and not for every box.
+ * Returns a descriptor, which keeps it. Only for
+ * maps by_helper. */
+int ids_make_home(const struct ids *ids, struct pale_err *e) MUST_CHECK;
 
 /* The map of the inner user namespace: the same ids again, seen from the outer one. proc_fd is a private procfs. */
 int ids_write_inner(const struct ids *ids, int proc_fd, pid_t pid, struct pale_err *e) MUST_CHECK;

@@ -105,6 +105,8 @@ struct keeper {
     struct ids ids;
     char runtime_dir[RUNTIME_BYTES_MAX + 1];
     int etc_lock, claims; /* held while the box lives */
+    int ids_home;         /* where the box's user namespace is made, if the starter gave us such a place; else -1 */
+    int policy_fd;        /* until what was read is sure to be on the disk */
     /* the wall */
     struct wall wall;
     uint64_t scratch_bytes;

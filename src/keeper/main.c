@@ -2,7 +2,8 @@
 /* pale-keeper: builds the wall of one box, is parent of its init, serves its socket, writes its audit log, holds its limits.
  *
  *     pale-keeper once NAME ID                         a box for one client, on descriptor 3, policy in its first frame
- *     pale-keeper box  NAME ID DATA STATE SOCKET       a lasting box; descriptor 3 is told when it is ready
+ *     pale-keeper box  NAME ID DATA STATE SOCKET [home]  a lasting box; descriptor 3 is told when it is ready, 4 is a home for its ids
+ *     pale-keeper home                                 makes a home for the ids of many boxes and sends it to descriptor 3
  *
  * main() reads as the list of stages; a stage that fails tells descriptor 3 why and ends the program. */
 #include <dirent.h>
@@ -40,6 +41,7 @@
 #include "wire/frame.h"
 
 #define FIRST_CLIENT 3
+#define IDS_HOME 4
 #define LAST_WORDS_MS 2000
 #define START_STACK_BYTES (112u << 10)
 
@@ -148,7 +150,8 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
 {
     sigset_t mask;
     bool once = argc == 4 && strcmp(argv[1], "once") == 0;
-    bool box = argc == 7 && strcmp(argv[1], "box") == 0;
+    bool home = argc == 8 && strcmp(argv[7], "home") == 0;
+    bool box = (argc == 7 || home) && strcmp(argv[1], "box") == 0;
     if (!once && !box)
         return err_set(e, PALE_BAD_INPUT, "pale-keeper is started by pale, not by hand");
     if (!path_is_box_name(argv[2]) || strlen(argv[3]) != BOX_ID_LEN)
@@ -158,7 +161,8 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     k->once = once;
     k->wire.fd = k->init_watch.fd = k->listener.fd = -1;
     k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1};
-    k->etc_lock = k->claims = -1;
+    k->etc_lock = k->claims = k->policy_fd = -1;
+    k->ids_home = home && fcntl(IDS_HOME, F_SETFD, FD_CLOEXEC) == 0 ? IDS_HOME : -1;
     proof_init(&k->proof);
     scope_init(&k->scope);
     cgroup_init(&k->cgroup);
@@ -243,6 +247,7 @@ static int stage_policy(struct keeper *k, struct pale_err *e)
         int r = fd_read_all(fd, &text, e);
         if (r < 0)
             return err_prefix(e, "%s", path);
+        k->policy_fd = take_fd(&fd);
     }
     int r = policy_parse(buf_text(&text), text.len, &k->policy, e);
     if (r == 0)
@@ -363,6 +368,7 @@ static int stage_wall(struct keeper *k, struct pale_err *e)
     struct wall_plan plan = {
         .policy = &k->policy,
         .ids = k->ids,
+        .ids_home = k->ids.by_helper ? k->ids_home : -1,
         .hostname = k->name,
         .machine_id = machine,
         .data_dir = k->data_dir,
@@ -374,6 +380,7 @@ static int stage_wall(struct keeper *k, struct pale_err *e)
         .admit_arg = &k->cgroup,
     };
     r = native_start(&plan, &k->wall, e);
+    own_close(&k->ids_home);
     /* Not earlier: the builder's /proc entries must be ours until its maps are written. */
     if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         r = err_os(e, "hide the keeper's memory");
@@ -406,6 +413,15 @@ static int stage_serve(struct keeper *k, struct pale_err *e)
     if (k->limits_by_watchdog)
         watchdog_start(k);
     return 0;
+}
+
+/* Who hears that a box is ready may count on finding it again after a power cut: its policy goes to the disk, which takes its time,
+ * while the wall is built. */
+static int stage_keep(struct keeper *k, struct pale_err *e)
+{
+    int r = k->policy_fd >= 0 && fsync(k->policy_fd) < 0 ? err_os(e, "write the policy of %s to the disk", k->name) : 0;
+    own_close(&k->policy_fd);
+    return r;
 }
 
 /* Needs: everything is open. Gives up: writing outside the folders of this box, new privileges, and every system call that a
@@ -474,12 +490,46 @@ static void give_back_stack(void)
     (void)!madvise((void *)(below - START_STACK_BYTES), START_STACK_BYTES, MADV_DONTNEED);
 }
 
+/* TELL_DONE, with the home's descriptor where boxes need one. */
+static int send_home(int home)
+{
+    uint8_t head[FRAME_HEAD];
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec part = {.iov_base = head, .iov_len = sizeof(head)};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+    frame_put_head(head, TELL_DONE, 0, 0);
+    if (home >= 0) {
+        m.msg_control = control.bytes;
+        m.msg_controllen = sizeof(control.bytes);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        *c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
+        memcpy(CMSG_DATA(c), &home, sizeof(home));
+    }
+    return sendmsg(FIRST_CLIENT, &m, MSG_NOSIGNAL) == (ssize_t)sizeof(head) ? 0 : 125;
+}
+
+static int home_main(void)
+{
+    struct pale_err e = {0};
+    struct ids ids;
+    own_fd home = -1;
+    int r = ids_choose(&ids, 0, false, &e);
+    if (r == 0 && ids.by_helper && (home = ids_make_home(&ids, &e)) < 0)
+        r = home;
+    return r < 0 ? give_up(&e) : send_home(home);
+}
+
 int main(int argc, char **argv)
 {
-    static int (*const stages[])(struct keeper * k, struct pale_err * e) = {stage_lock,  stage_scope,   stage_policy,  stage_audit,
-                                                                            stage_claim, stage_limits,  stage_wall,    stage_proof,
-                                                                            stage_serve, stage_lock_up, stage_receipt, stage_first_client};
+    static int (*const stages[])(struct keeper * k, struct pale_err * e) = {
+        stage_lock,  stage_scope, stage_policy, stage_audit,   stage_claim,   stage_limits,      stage_wall,
+        stage_proof, stage_keep,  stage_serve,  stage_lock_up, stage_receipt, stage_first_client};
     struct pale_err e = {0};
+    if (argc == 2 && strcmp(argv[1], "home") == 0)
+        return home_main();
     state.audit.fd = -1;
     int r = stage_settle(argc, argv, &state, &e);
     for (size_t i = 0; r == 0 && i < sizeof(stages) / sizeof(stages[0]); i++)

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -43,34 +44,38 @@ struct builder {
     int go_fd, report_fd, wire_fd;
 };
 
-static int lo_up(struct pale_err *e)
-{
-    own_fd s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    struct ifreq r = {.ifr_name = "lo"};
-    r.ifr_flags = IFF_UP | IFF_RUNNING;
-    return s < 0 || ioctl(s, SIOCSIFFLAGS, &r) < 0 ? err_os(e, "bring up the box's loopback") : 0;
-}
-
-/* A network namespace takes as long to make as all the mounts together, so a child that shares our descriptors makes it
+/* A network namespace takes as long to make as all the mounts together, so a child that shares our memory and descriptors makes it
  * meanwhile. It ends with the number of the namespace's descriptor, or with an errno above NET_FAILED. */
 #define NET_FAILED 128
 
+/* Runs beside the builder, and must leave its errno alone. */
+static int make_network(void *arg)
+{
+    long proc = *(int *)arg, r = k_raw(SYS_unshare, CLONE_NEWNET, 0, 0, 0, 0);
+    struct ifreq lo = {.ifr_name = "lo"};
+    lo.ifr_flags = IFF_UP | IFF_RUNNING;
+    long s = r < 0 ? r : k_raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0, 0, 0);
+    r = s < 0 ? s : k_raw(SYS_ioctl, s, SIOCSIFFLAGS, (long)&lo, 0, 0);
+    if (s >= 0)
+        k_raw(SYS_close, s, 0, 0, 0, 0);
+    if (r >= 0)
+        r = k_raw(SYS_openat, proc, (long)"self/ns/net", O_RDONLY | O_CLOEXEC, 0, 0);
+    k_raw(SYS_close, proc, 0, 0, 0, 0);
+    return (int)(r >= 0 && r < NET_FAILED ? r : NET_FAILED + (r < 0 ? -r & 127 : EMFILE));
+}
+
 static pid_t start_network(void)
 {
-    /* Opened here: by the time the child is done our root may be another. */
-    own_fd proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct clone_args a = {.flags = CLONE_FILES, .exit_signal = SIGCHLD};
-    pid_t pid = proc < 0 ? -1 : k_clone3(&a);
-    if (pid != 0) {
-        (void)take_fd(&proc); /* the descriptors are shared: the child closes it for both */
-        return pid;
-    }
-    struct pale_err e = {0};
-    int fd = -1;
-    if (unshare(CLONE_NEWNET) == 0 && lo_up(&e) == 0)
-        fd = openat(proc, "self/ns/net", O_RDONLY | O_CLOEXEC);
-    close(proc);
-    _exit(fd >= 0 && fd < NET_FAILED ? fd : NET_FAILED + (errno & 127));
+    static _Alignas(16) char stack[16384];
+    static int proc;
+    /* Opened here: by the time the child is done our root may be another. The child closes it for both. */
+    proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (proc < 0)
+        return -1;
+    pid_t pid = clone(make_network, stack + sizeof(stack), CLONE_VM | CLONE_FILES | SIGCHLD, &proc);
+    if (pid < 0)
+        own_close(&proc);
+    return pid;
 }
 
 static int join_network(pid_t pid, struct pale_err *e)
@@ -349,6 +354,72 @@ int wall_await(struct wall *w, struct pale_err *e)
     return -(int)report.code;
 }
 
+/* The builder about to be cloned, and what became of it. */
+struct spawn {
+    struct builder *builder;
+    struct clone_args args;
+    int go_fd, report_fd, wire_fd; /* the keeper's ends, which are none of the builder's business */
+    pid_t pid;                     /* -1 with os if it could not be made */
+    int os;
+    int mapped; /* in a home: how the writing of its maps went */
+    struct pale_err e;
+};
+
+static void clone_builder(struct spawn *s)
+{
+    s->pid = k_clone3(&s->args);
+    s->os = errno;
+    if (s->pid == 0) {
+        close(s->go_fd);
+        close(s->report_fd);
+        close(s->wire_fd);
+        builder_main(s->builder);
+    }
+}
+
+/* In a child that shares our memory and descriptors, while we wait: the builder is made in the home, as the keeper's child. Whoever
+ * is in the home may write its maps. */
+static int clone_in_home(void *arg)
+{
+    struct spawn *s = arg;
+    const struct wall_plan *plan = s->builder->plan;
+    struct ids by_hand = plan->ids;
+    by_hand.by_helper = false;
+    if (setns(plan->ids_home, CLONE_NEWUSER) < 0) {
+        s->os = errno;
+        return 1;
+    }
+    s->args.flags |= CLONE_PARENT;
+    s->args.exit_signal = 0; /* that of this child */
+    clone_builder(s);
+    if (s->pid > 0)
+        s->mapped = ids_write_maps(&by_hand, s->pid, &s->e);
+    return 0;
+}
+
+#define HOME_STACK_BYTES (1u << 20) /* the builder goes on with it */
+
+static void spawn_builder(struct spawn *s)
+{
+    s->pid = -1;
+    if (s->builder->plan->ids_home < 0) {
+        clone_builder(s);
+        return;
+    }
+    char *stack = mmap(NULL, HOME_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (stack == MAP_FAILED) {
+        s->os = errno;
+        return;
+    }
+    s->mapped = err_set(&s->e, PALE_GONE, "the process that makes the box's namespaces died");
+    pid_t maker = clone(clone_in_home, stack + HOME_STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, s);
+    if (maker < 0)
+        s->os = errno;
+    while (maker > 0 && waitpid(maker, NULL, 0) < 0 && errno == EINTR)
+        ;
+    munmap(stack, HOME_STACK_BYTES);
+}
+
 static int release(int go_fd, struct pale_err *e)
 {
     return write(go_fd, "", 1) == 1 ? 0 : err_os(e, "release the builder");
@@ -366,11 +437,11 @@ static int note_user_space(pid_t pid, uint32_t *ret, struct pale_err *e)
     return 0;
 }
 
-/* What only the keeper can do for the new process: its ids and its cgroup. */
+/* What only the keeper can do for the new process: its ids, unless it was born in a home, and its cgroup. */
 static int admit(const struct wall_plan *plan, pid_t pid, int go_fd, uint32_t *ret_user_space, struct pale_err *e)
 {
     int r = note_user_space(pid, ret_user_space, e);
-    if (r == 0)
+    if (r == 0 && plan->ids_home < 0)
         r = ids_write_maps(&plan->ids, pid, e);
     /* In version 1 an ordinary user may move only a process with their own id, which the builder gives up. */
     bool early = geteuid() == 0;
@@ -400,25 +471,27 @@ int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err
         root_sources_done(&b.sources);
         return r;
     }
-    struct clone_args a = {.flags = namespaces(plan->weaken) | CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&pidfd, .exit_signal = SIGCHLD};
-    pid_t pid = k_clone3(&a);
-    if (pid == 0) {
-        close(go[1]);
-        close(report[0]);
-        close(wire[0]);
-        b.go_fd = go[0];
-        b.report_fd = report[1];
-        b.wire_fd = wire[1];
-        builder_main(&b);
-    }
-    int clone_errno = errno;
+    b.go_fd = go[0];
+    b.report_fd = report[1];
+    b.wire_fd = wire[1];
+    struct spawn s = {
+        .builder = &b,
+        .args = {.flags = namespaces(plan->weaken) | CLONE_PIDFD, .pidfd = (uint64_t)(uintptr_t)&pidfd, .exit_signal = SIGCHLD},
+        .go_fd = go[1],
+        .report_fd = report[0],
+        .wire_fd = wire[0],
+    };
+    spawn_builder(&s);
+    pid_t pid = s.pid;
     close(go[0]);
     close(report[1]);
     close(wire[1]);
     root_sources_done(&b.sources);
     if (pid < 0) {
-        errno = clone_errno;
+        errno = s.os;
         r = err_os(&own, "make the box's namespaces (are unprivileged user namespaces allowed here? `pale doctor` says)");
+    } else if ((r = s.mapped) < 0) {
+        own = s.e;
     } else {
         r = admit(plan, pid, go[1], &user_space, &own);
     }

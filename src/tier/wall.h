@@ -14,6 +14,7 @@
 struct wall_plan {
     const struct policy *policy;
     struct ids ids;
+    int ids_home; /* where the box's user namespace is made, see ids_make_home; -1: here */
     const char *hostname;
     const char *machine_id; /* 32 hex digits */
     const char *data_dir;   /* the box's own folder on disk; NULL: all its writes are in memory */

@@ -87,6 +87,7 @@ class Scene:
             "run": ([], [], ["run", "-q", "-P", str(self.policy), *shows, "--", *self.witness]),
             "first": ([], [], ["run", "-q", *shows, "--processes", str(PROCESSES), "--", *self.witness]),
             "create": ([], [], create),
+            "several": ([], [], ["create", "--read", str(self.shown), "--processes", str(PROCESSES), "c", "d"]),
             "exec": ([], [create], run),
             "start": ([[create[0], "--no-start", *create[1:]]], [], run),
             "stop": ([], [create], ["stop", "b"]),
@@ -176,7 +177,7 @@ class Scene:
         self.judge_confinement(done)
         if not r["hangs"]:
             self.judge_answer(op, kind, done)
-            (self.after_run if op in ("run", "first") else self.after_box)(op, kind, done)
+            (self.after_run if op in ("run", "first") else self.after_several if op == "several" else self.after_box)(op, kind, done)
         self.judge_leftovers(done)
         return done
 
@@ -198,7 +199,7 @@ class Scene:
         elif done.exit == 0:
             if op in ("run", "first", "exec", "start") and (done.out != b"CONFINED\n" or self.verdicts()[:1] != ["CONFINED"]):
                 bad.append(f"answer: success with the output {done.out[:80]!r}")
-            if op == "create" and not re.fullmatch(rb"box b \[user\] id=[0-9a-f]{16}\n", done.out):
+            if op in ("create", "several") and not re.fullmatch(rb"(box [bcd] \[user\] id=[0-9a-f]{16}\n)+", done.out):
                 bad.append(f"answer: success with the output {done.out[:80]!r}")
         else:
             # The text itself may be what could not be written; a killed command ends as one that was killed.
@@ -237,6 +238,27 @@ class Scene:
         if verified.code:
             done.bad.append(f"audit: {verified.text.strip() or verified.errors.strip()}")
         self.seen_runs = len(self.records(log))
+
+    def after_several(self, op, kind, done):
+        """Each box is whole or not there, and after a success all are."""
+        bad, killed = done.bad, kind.startswith("kill")
+        listed = self.command("ls", "--json")
+        names = [b["name"] for b in json.loads(listed.out)] if listed.code == 0 else []
+        if listed.code or (done.exit == 0 and sorted(names) != ["c", "d"]):
+            bad.append(f"answer: {done.exit}, and pale ls says {listed}")
+        for name in ("c", "d"):
+            if name not in names and (self.boxes / name).exists():
+                if not killed:
+                    bad.append(f"leftovers: folders of {name}, which is not there")
+                again = self.command("create", name)  # what is half made can be made
+                if again.code:
+                    bad.append(f"afterwards: pale create {name}: {again.errors.strip()}")
+                names.append(name)
+            if name in names:
+                for words in (["exec", "-q", name, "--", "/bin/true"], ["audit", "--verify", name], ["rm", name]):
+                    again = self.command(*words)
+                    if again.code:
+                        bad.append(f"afterwards: pale {' '.join(words)}: {again.text.strip()} {again.errors.strip()}")
 
     def after_box(self, op, kind, done):
         bad = done.bad

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line as its users meet it: exit statuses, streams, JSON, help, mistakes."""
+import fcntl
 import hashlib
 import json
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -203,6 +205,54 @@ def test_json_output_that_is_no_text_is_base64(pale, box):
     import base64
     r = pale.json("exec", "--json", box, "--", "printf", r"\377\376x")
     assert base64.b64decode(r["stdout_base64"]) == b"\xff\xfex" and "stdout" not in r and r["stderr"] == ""
+
+
+def test_several_boxes_by_one_command(pale):
+    names = [f"m{i}" for i in range(12)]
+    r = pale.ok("create", "--processes", "50", *names)
+    assert [line.split()[1] for line in r.text.splitlines()] == names
+    pale.create("one")
+    look = "cat /proc/self/uid_map /proc/self/gid_map /proc/self/setgroups; id; stat -c '%u %g' / /tmp /home/agent"
+    alone = pale.ok("exec", "-q", "one", "--", "sh", "-c", look).text
+    for name in ("m0", "m11"):
+        assert pale.ok("exec", "-q", name, "--", "sh", "-c", look).text == alone
+        assert "0 not" in pale.ok("prove", "--full", name).text
+    assert {b["state"] for b in pale.json("ls", "--json")} == {"ready"}
+    again = pale.run("create", "fresh", "m3", "never")
+    assert again.code == 125 and "already a box m3" in again.errors
+    assert pale.run("inspect", "fresh").code == 0 and pale.run("inspect", "never").code != 0
+    made = pale.json("create", "--json", "j1", "j2", "--no-start")
+    assert [b["name"] for b in made] == ["j1", "j2"] and {b["state"] for b in made} == {"stopped"}
+    pale.ok("rm", "one", "fresh", "j1", "j2", *names)
+    assert pale.json("ls", "--json") == []
+
+
+def test_of_several_boxes_those_under_way_are_seen_through(pale):
+    """The keeper of one is refused its policy; the others are there or were never begun, and nothing is half made."""
+    r = pale.run("create", "a", "b", "c", "--write", pale.home)
+    assert r.code == 125 and "no two boxes share a writable folder" in r.errors
+    there = [b["name"] for b in pale.json("ls", "--json")]
+    assert len(there) == 1 and sorted(p.name for p in (pale.home.parent / "data" / "pale" / "boxes").iterdir()) == there
+    pale.ok("exec", "-q", there[0], "--", "true")
+
+
+def test_the_shared_etc_goes_when_no_keeper_holds_it(pale):
+    """Parts of earlier versions of the host's files: one that a keeper still has locked, one that nobody has."""
+    runtime = pathlib.Path(pale.env["XDG_RUNTIME_DIR"]) / "pale"
+    pale.create("first")
+    pale.ok("rm", "first")
+    for part in runtime.glob("etc-*"):
+        shutil.rmtree(part)
+    for name in ("etc-held", "etc-free"):
+        (runtime / name / "shown").mkdir(parents=True)
+        for i in range(16):
+            (runtime / name / f"lock-{i:x}").touch()
+    with open(runtime / "etc-held" / "lock-b") as f:
+        fcntl.flock(f, fcntl.LOCK_SH)
+        pale.create("second")
+        assert (runtime / "etc-held").exists() and not (runtime / "etc-free").exists()
+    (own,) = {p.name for p in runtime.glob("etc-*")} - {"etc-held"}
+    assert not (runtime / own / "shown" / "lock-0").exists() and "lock" not in pale.ok("exec", "-q", "second", "--", "ls", "/etc").text
 
 
 def test_json_of_create(pale):
