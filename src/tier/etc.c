@@ -63,34 +63,45 @@ static bool is_shown(const char *const *list, size_t count, const char *name)
     return false;
 }
 
+/* What cannot be looked at: boxes do without a file that is not there or not for us, but not without one that a moment's trouble
+ * hides, since what is made now is shown for a long time. */
+static int without(const char *name, struct pale_err *e)
+{
+    bool is_absent = errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM || errno == ELOOP || errno == ENXIO;
+    return is_absent ? 0 : err_os(e, "look at /etc/%s", name);
+}
+
 /* --- the name --- */
 
-static void add_stat(struct sha256 *h, int etc, const char *name)
+static int add_stat(struct sha256 *h, int etc, const char *name, struct pale_err *e)
 {
     struct stat st;
     if (fstatat(etc, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return;
+        return without(name, e);
     const uint64_t v[] = {st.st_ino, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec, st.st_mode};
     sha256_add(h, name, strlen(name) + 1);
     sha256_add(h, v, sizeof(v));
+    return 0;
 }
 
-static void digest(int etc, const struct ids *ids, char ret[SHA256_HEX])
+static int digest(int etc, const struct ids *ids, char ret[SHA256_HEX], struct pale_err *e)
 {
+    /* The folder itself tells of names that came or went, patterns among them. */
+    static const char *const more[] = {".", "ssl/certs", "ssl/certs/ca-certificates.crt", "ssl/openssl.cnf"};
     struct sha256 h;
     uint8_t d[SHA256_BYTES];
     const uint32_t who[] = {ETC_FORMAT, ids->uid, ids->gid};
     sha256_init(&h);
     sha256_add(&h, who, sizeof(who));
-    add_stat(&h, etc, "."); /* tells of names that came or went, patterns among them */
-    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof(more) / sizeof(more[0]); i++)
+        r = add_stat(&h, etc, more[i], e);
+    for (size_t i = 0; r == 0 && i < sizeof(shown) / sizeof(shown[0]); i++)
         if (!strchr(shown[i], '*'))
-            add_stat(&h, etc, shown[i]);
-    add_stat(&h, etc, "ssl/certs");
-    add_stat(&h, etc, "ssl/certs/ca-certificates.crt");
-    add_stat(&h, etc, "ssl/openssl.cnf");
+            r = add_stat(&h, etc, shown[i], e);
     sha256_final(&h, d);
     sha256_to_hex(d, ret);
+    return r;
 }
 
 /* --- copying --- */
@@ -101,7 +112,7 @@ static int copy_link(int from, int to, const char *name, struct pale_err *e)
     char target[512];
     ssize_t n = readlinkat(from, name, target, sizeof(target) - 1);
     if (n <= 0)
-        return 0;
+        return n < 0 ? without(name, e) : 0;
     target[n] = 0;
     const char *bare = target;
     while (strncmp(bare, "../", 3) == 0)
@@ -123,8 +134,10 @@ static int copy_file(int from, int to, const char *name, struct pale_err *e)
     own_fd fd = openat(from, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     own_buf b = {0};
     struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return without(name, e);
     /* What everybody may not read is not for boxes. */
-    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH))
+    if (!S_ISREG(st.st_mode) || !(st.st_mode & S_IROTH))
         return 0;
     buf_init(&b, COPY_MAX);
     int r = fd_read_all(fd, &b, e);
@@ -140,12 +153,16 @@ static int copy_entries(int from, int to, const char *const *list, size_t count,
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
     int r = 0;
     if (!d) {
+        r = without(".", e);
         own_close(&copy);
-        return 0; /* not for us: the box does without */
+        return r;
     }
-    for (const struct dirent *en; r == 0 && (en = readdir(d));)
+    errno = 0;
+    for (const struct dirent *en; r == 0 && (en = readdir(d)); errno = 0)
         if (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0 && (!list || is_shown(list, count, en->d_name)))
             r = copy_any(from, to, en->d_name, depth, e);
+    if (r == 0 && errno)
+        r = err_os(e, "read a folder of /etc");
     closedir(d);
     return r;
 }
@@ -154,7 +171,7 @@ static int copy_dir(int from, int to, const char *name, int depth, struct pale_e
 {
     own_fd source = openat(from, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (source < 0 || depth > DEPTH_MAX)
-        return 0;
+        return source < 0 ? without(name, e) : 0;
     if (mkdirat(to, name, 0755) < 0)
         return err_os(e, "make /etc/%s of boxes", name);
     own_fd target = openat(to, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -165,7 +182,7 @@ static int copy_any(int from, int to, const char *name, int depth, struct pale_e
 {
     struct stat st;
     if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return 0;
+        return without(name, e);
     if (S_ISDIR(st.st_mode))
         return copy_dir(from, to, name, depth, e);
     return S_ISLNK(st.st_mode) ? copy_link(from, to, name, e) : copy_file(from, to, name, e);
@@ -205,10 +222,13 @@ static int fill(const struct ids *ids, int host_etc, int etc, struct pale_err *e
         r = copy_entries(host_etc, etc, shown, sizeof(shown) / sizeof(shown[0]), 0, e);
     if (r == 0 && mkdirat(etc, "ssl", 0755) < 0)
         r = err_os(e, "make /etc/ssl of boxes");
-    own_fd from = openat(host_etc, "ssl", O_RDONLY | O_DIRECTORY | O_CLOEXEC), to = openat(etc, "ssl", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (r == 0 && from >= 0 && to >= 0)
-        r = copy_entries(from, to, shown_ssl, 2, 0, e);
-    return r;
+    if (r < 0)
+        return r;
+    own_fd to = openat(etc, "ssl", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (to < 0)
+        return err_os(e, "open /etc/ssl of boxes");
+    own_fd from = openat(host_etc, "ssl", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return from < 0 ? without("ssl", e) : copy_entries(from, to, shown_ssl, 2, 0, e);
 }
 
 static const char *lock_name(unsigned which, char ret[8])
@@ -308,7 +328,9 @@ int etc_prepare(const char *runtime_dir, const struct ids *ids, char *ret, size_
     own_fd host_etc = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (host_etc < 0)
         return err_os(e, "open /etc");
-    digest(host_etc, ids, hex);
+    int r = digest(host_etc, ids, hex, e);
+    if (r < 0)
+        return r;
     int n = snprintf(ret, cap, "%s/etc-%.16s", runtime_dir, hex);
     if (n < 0 || (size_t)n + sizeof("/" SHOWN) > cap)
         return err_set(e, PALE_BAD_INPUT, "path too long: %s", runtime_dir);
@@ -317,8 +339,7 @@ int etc_prepare(const char *runtime_dir, const struct ids *ids, char *ret, size_
             memcpy(ret + n, "/" SHOWN, sizeof("/" SHOWN));
             return 0;
         }
-        int r = build(runtime_dir, ret, ids, host_etc, e);
-        if (r < 0)
+        if ((r = build(runtime_dir, ret, ids, host_etc, e)) < 0)
             return r;
         own_fd dir = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (dir >= 0)
