@@ -49,7 +49,14 @@ int lookup_make(const char *name, enum place_scope scope, const struct policy *p
     if (r < 0)
         return r;
     own_fd dir = open(ret->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    r = dir < 0 ? err_os(e, "open %s", ret->state) : fd_replace_file(dir, "policy", text.data, text.len, 0600, durable, e);
+    /* Of two who make one box at the same moment, the second finds it locked or made; what was half made by one who died is free. */
+    if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) < 0) {
+        r = err_os(e, "open %s", ret->state);
+        return errno == EWOULDBLOCK ? err_set(e, PALE_EXISTS, "somebody else is just making a box %s", name) : r;
+    }
+    if (faccessat(dir, "policy", F_OK, 0) == 0)
+        return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", name, ret->data);
+    r = fd_replace_file(dir, "policy", text.data, text.len, 0600, durable, e);
     if (r < 0)
         (void)!place_remove(ret, true, NULL);
     return r;
@@ -154,4 +161,11 @@ int lookup_stop(const struct place *p, struct pale_err *e)
             return sweep(p, e);
     } while (clock_ms() < until);
     return err_set(e, PALE_TIMEOUT, "the keeper of %s did not end within %d s", p->name, STOP_WAIT_MS / 1000);
+}
+
+void lookup_take_back(const struct place *p)
+{
+    struct pale_err ignored;
+    if (lookup_stop(p, &ignored) == 0)
+        (void)!place_remove(p, true, NULL);
 }

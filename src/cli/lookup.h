@@ -18,6 +18,9 @@ int lookup_box(const struct args *a, const char *name, struct place *ret, struct
 int lookup_make(const char *name, enum place_scope scope, const struct policy *p, bool durable, struct place *ret,
                 struct pale_err *e) MUST_CHECK;
 
+/* Removes what lookup_make made, because the box did not start. It may be up and only its word not have reached us. */
+void lookup_take_back(const struct place *p);
+
 /* The policy it was made with. */
 int lookup_policy(const struct place *p, struct policy *ret, struct pale_err *e) MUST_CHECK;
 

@@ -57,6 +57,9 @@ static pid_t spawn(const char *program, char *const argv[], int socket_fd, int n
 {
     pid_t pid = vfork();
     if (pid == 0) {
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL); /* what we put off is no business of its */
         setsid();
         for (int i = 0; i < 3; i++)
             if (dup2(null_fd, i) < 0)
@@ -315,7 +318,7 @@ void reach_end(struct reach *r)
     while (waitpid(r->keeper, &status, 0) < 0 && errno == EINTR)
         ;
     /* One that was killed has left its cgroup, which nobody else would ever look for. */
-    if (WIFSIGNALED(status))
+    if (WIFSIGNALED(status) && r->id[0])
         cgroup_sweep(r->id);
     r->keeper = 0;
 }

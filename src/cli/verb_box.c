@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the verbs about boxes as a whole: create, ls, inspect, stop, rm. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,45 +32,73 @@ struct birth {
     struct reach reach;
 };
 
-/* It may be up and only its word not have reached us. */
-static void take_back(const struct place *p)
-{
-    struct pale_err second;
-    if (lookup_stop(p, &second) == 0)
-        (void)!place_remove(p, true, NULL);
-}
-
 static int begin_birth(const struct args *a, const char *name, const struct policy *policy, int home, struct birth *b, struct pale_err *e)
 {
     reach_init(&b->reach);
     bool start = !args_has(a, "no-start");
     int r = lookup_make(name, args_has(a, "in-project") ? SCOPE_PROJECT : SCOPE_USER, policy, !start, &b->place, e);
     if (r == 0 && start && (r = reach_start(&b->reach, &b->place, home, e)) < 0)
-        take_back(&b->place);
+        lookup_take_back(&b->place);
     return r;
 }
 
-static int end_birth(const struct args *a, struct birth *b, struct json *j, struct pale_err *e)
+/* A keeper that found another in its place has lost a race against somebody who uses the box already: it is up, or soon will be. */
+static int await_birth(struct birth *b, struct pale_err *e)
 {
-    const struct place *p = &b->place;
-    int r = args_has(a, "no-start") ? 0 : reach_started(&b->reach, p, e);
-    reach_close(&b->reach);
-    if (r < 0) {
-        take_back(p);
+    int r = reach_started(&b->reach, &b->place, e);
+    if (r != -PALE_BUSY)
         return r;
-    }
+    reach_close(&b->reach);
+    reach_init(&b->reach);
+    return reach_box(&b->reach, &b->place, true, e);
+}
+
+static int tell_birth(const struct args *a, const struct place *p, struct pale_err *e)
+{
     if (!a->json) {
         printf("box %s [%s] id=%s\n", p->name, p->project ? "project" : "user", p->id);
-        return 0;
+    } else {
+        own_buf b = {0};
+        struct json j;
+        buf_init(&b, 65536);
+        json_start(&j, &b);
+        json_object(&j, NULL);
+        json_text(&j, "name", p->name);
+        json_text(&j, "id", p->id);
+        json_text(&j, "scope", p->project ? "project" : "user");
+        json_text(&j, "data", p->data);
+        json_text(&j, "state", args_has(a, "no-start") ? "stopped" : "ready");
+        json_end_object(&j);
+        printf("%s\n", buf_text(&b));
     }
-    json_object(j, NULL);
-    json_text(j, "name", p->name);
-    json_text(j, "id", p->id);
-    json_text(j, "scope", p->project ? "project" : "user");
-    json_text(j, "data", p->data);
-    json_text(j, "state", args_has(a, "no-start") ? "stopped" : "ready");
-    json_end_object(j);
-    return 0;
+    return fflush(stdout) ? err_os(e, "tell of box %s, which is made", p->name) : 0;
+}
+
+static int end_birth(const struct args *a, struct birth *b, struct pale_err *e)
+{
+    int r = args_has(a, "no-start") ? 0 : await_birth(b, e);
+    reach_close(&b->reach);
+    if (r < 0 && r != -PALE_BUSY)
+        lookup_take_back(&b->place);
+    return r < 0 ? r : tell_birth(a, &b->place, e);
+}
+
+/* Signals that would end us wait until every box that was begun is there or gone, and told of; no more are begun meanwhile. */
+static void put_off_signals(sigset_t *ret_old)
+{
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGINT);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGHUP);
+    sigaddset(&mask, SIGPIPE);
+    sigprocmask(SIG_BLOCK, &mask, ret_old);
+}
+
+static bool is_interrupted(void)
+{
+    sigset_t pending;
+    return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) || sigismember(&pending, SIGTERM) || sigismember(&pending, SIGHUP));
 }
 
 /* How many to have under way at once: a wall is built by turns of its keeper, its builder and the kernel. */
@@ -81,7 +110,7 @@ static int births_at_once(int count)
 }
 
 /* After a failure no more are begun, and those under way are seen through. */
-static int create_all(const struct args *a, const struct policy *policy, struct json *j, struct pale_err *e)
+static int create_all(const struct args *a, const struct policy *policy, struct pale_err *e)
 {
     static const char *const fallback[] = {"default"};
     const char *const *names = a->count > 0 ? (const char *const *)a->word : fallback;
@@ -95,10 +124,11 @@ static int create_all(const struct args *a, const struct policy *policy, struct 
         struct pale_err own;
         int one;
         if (r == 0 && begun < count && begun - ended < most) {
-            if ((one = begin_birth(a, names[begun], policy, home, &births[begun % most], &own)) == 0)
-                begun++;
+            one = is_interrupted() ? err_set(&own, PALE_GONE, "interrupted before box %s", names[begun])
+                                   : begin_birth(a, names[begun], policy, home, &births[begun % most], &own);
+            begun += one == 0;
         } else {
-            one = end_birth(a, &births[ended % most], j, &own);
+            one = end_birth(a, &births[ended % most], &own);
             ended++;
         }
         if (one < 0 && r == 0) {
@@ -113,20 +143,14 @@ static int create_all(const struct args *a, const struct policy *policy, struct 
 static int run_create(struct args *a)
 {
     struct pale_err e;
+    sigset_t old;
     own_policy policy = {0};
-    own_buf b = {0};
-    struct json j;
-    buf_init(&b, 16 << 20);
-    json_start(&j, &b);
     if (boxflags_policy(a, &policy, &e) < 0)
         return cli_fail(a, &e);
-    if (a->count > 1)
-        json_list(&j, NULL);
-    if (create_all(a, &policy, &j, &e) < 0)
-        return cli_fail(a, &e);
-    if (a->count > 1)
-        json_end_list(&j);
-    return a->json ? cli_json(&b) : 0;
+    put_off_signals(&old);
+    int r = create_all(a, &policy, &e), status = r < 0 ? cli_fail(a, &e) : 0;
+    sigprocmask(SIG_SETMASK, &old, NULL);
+    return status;
 }
 
 /* Asks a running keeper about itself; false if there is none. */
@@ -276,18 +300,19 @@ static const struct option *const plain_tables[] = {scope_options, common_option
 static const struct option *const ls_tables[] = {common_options, NULL};
 static const struct option *const rm_tables[] = {rm_options, scope_options, common_options, NULL};
 
-const struct verb verb_create = {"create",
-                                 "Boxes",
-                                 "make a named box",
-                                 "[FLAGS] [NAME …]",
-                                 "Makes a box and starts it. Its home and /tmp are kept on disk until `pale rm`. NAME is a-z, 0-9 and '-'\n"
-                                 "(default: default). The flags below become its policy; `pale policy show NAME` prints it. Several names\n"
-                                 "make several boxes, some at a time; at the first that fails no more are begun.",
-                                 create_tables,
-                                 0,
-                                 -1,
-                                 -1,
-                                 run_create};
+const struct verb verb_create = {
+    "create",
+    "Boxes",
+    "make a named box",
+    "[FLAGS] [NAME …]",
+    "Makes a box and starts it. Its home and /tmp are kept on disk until `pale rm`. NAME is a-z, 0-9 and '-'\n"
+    "(default: default). The flags below become its policy; `pale policy show NAME` prints it. Several names\n"
+    "make several boxes, some at a time; at the first that fails no more are begun. With --json each is a line.",
+    create_tables,
+    0,
+    -1,
+    -1,
+    run_create};
 const struct verb verb_ls = {"ls", "Boxes", "list boxes", "",    "The project's boxes and your own, with what runs in them.", ls_tables,
                              0,    0,       -1,           run_ls};
 const struct verb verb_inspect = {

@@ -161,13 +161,14 @@ static int run_named(struct args *a, const struct policy *p, const char *name)
     struct place place;
     own_reach r = {.fd = -1};
     reach_init(&r);
-    if (lookup_make(name, SCOPE_USER, p, false, &place, &e) < 0)
+    if (make_request(a, a->word + a->command, a->count - a->command, &m, &e) < 0 || lookup_make(name, SCOPE_USER, p, false, &place, &e) < 0)
         return cli_fail(a, &e);
-    int status;
-    if (make_request(a, a->word + a->command, a->count - a->command, &m, &e) < 0 || reach_box(&r, &place, true, &e) < 0)
-        status = cli_fail(a, &e);
-    else
-        status = (boxflags_pass_env(p, &m), finish(a, &r, &m, &place));
+    if (reach_box(&r, &place, true, &e) < 0) {
+        lookup_take_back(&place);
+        return cli_fail(a, &e);
+    }
+    boxflags_pass_env(p, &m);
+    int status = finish(a, &r, &m, &place);
     if (args_has(a, "rm") && (lookup_stop(&place, &e) < 0 || place_remove(&place, true, &e) < 0))
         return cli_fail(a, &e);
     return status;

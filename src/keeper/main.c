@@ -465,8 +465,11 @@ static int stage_first_client(struct keeper *k, struct pale_err *e)
         return err_nomem(e);
     if (k->once)
         client_take(c);
-    /* The last thing that can fail: whoever waits for it would wait for ever, and who has heard it counts on the box. */
-    return k->once || tell(FIRST_CLIENT, TELL_DONE, NULL, 0) ? 0 : err_os(e, "tell that the box is ready");
+    /* The last thing that can fail: whoever waits for it would wait for ever, and who has heard it counts on the box. A starter that
+     * was killed waits no more; others may be at the socket already, and the box is as good as any. */
+    if (k->once || tell(FIRST_CLIENT, TELL_DONE, NULL, 0) || errno == EPIPE || errno == ECONNRESET)
+        return 0;
+    return err_os(e, "tell that the box is ready");
 }
 
 static void clean_up(struct keeper *k)

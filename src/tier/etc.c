@@ -257,8 +257,9 @@ static int build(const char *runtime_dir, const char *final, const struct ids *i
     own_fd dir = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     snprintf(name, sizeof(name), ".etc-%d", (int)getpid());
     snprintf(made, sizeof(made), "%s", strrchr(final, '/') + 1);
+    /* One that is there is a dead builder's, or a sweeper is at it: the caller sweeps and tries again. */
     if (dir < 0 || mkdirat(dir, name, 0755) < 0)
-        return err_os(e, "make %s/%s", runtime_dir, name);
+        return dir >= 0 && errno == EEXIST ? 0 : err_os(e, "make %s/%s", runtime_dir, name);
     own_fd part = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
     /* Locked as long as we work on it: whoever can lock it takes it for a dead one's, and may have done so just now. */
@@ -267,7 +268,7 @@ static int build(const char *runtime_dir, const char *final, const struct ids *i
     mode_t old = umask(022);
     int r = part < 0 ? err_os(e, "open %s/%s", runtime_dir, name) : fill_part(ids, host_etc, part, e);
     umask(old);
-    if (r == 0 && flock(part, LOCK_UN) == 0 && renameat(dir, name, dir, made) == 0)
+    if (r == 0 && renameat(dir, name, dir, made) == 0)
         return 0;
     bool lost_race = r == 0 && (errno == EEXIST || errno == ENOTEMPTY || errno == ENOENT);
     if (r == 0 && !lost_race)
@@ -281,14 +282,16 @@ static void remove_unheld(int dir, const char *name)
 {
     own_fd part = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int held[LOCKS];
-    char lock[8];
+    char lock[8], gone[40];
     bool is_free = part >= 0 && flock(part, LOCK_EX | LOCK_NB) == 0;
     for (unsigned i = 0; i < LOCKS; i++) {
         held[i] = is_free ? openat(part, lock_name(i, lock), O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
         is_free = is_free && (held[i] >= 0 ? flock(held[i], LOCK_EX | LOCK_NB) == 0 : errno == ENOENT);
     }
-    if (is_free)
-        (void)!fd_remove_tree(dir, name, NULL);
+    /* Out of the way first: should we be killed, nobody takes the rest for the whole. */
+    snprintf(gone, sizeof(gone), ".etc-gone-%d", (int)getpid());
+    if (is_free && (name[0] == '.' || renameat(dir, name, dir, gone) == 0))
+        (void)!fd_remove_tree(dir, name[0] == '.' ? name : gone, NULL);
     for (unsigned i = 0; i < LOCKS; i++)
         own_close(&held[i]);
 }

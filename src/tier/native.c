@@ -361,7 +361,8 @@ struct spawn {
     int go_fd, report_fd, wire_fd; /* the keeper's ends, which are none of the builder's business */
     pid_t pid;                     /* -1 with os if it could not be made */
     int os;
-    int mapped; /* in a home: how the writing of its maps went */
+    bool in_home; /* … where its maps are written already; mapped: how that went */
+    int mapped;
     struct pale_err e;
 };
 
@@ -385,10 +386,9 @@ static int clone_in_home(void *arg)
     const struct wall_plan *plan = s->builder->plan;
     struct ids by_hand = plan->ids;
     by_hand.by_helper = false;
-    if (setns(plan->ids_home, CLONE_NEWUSER) < 0) {
-        s->os = errno;
+    if (setns(plan->ids_home, CLONE_NEWUSER) < 0)
         return 1;
-    }
+    s->in_home = true;
     s->args.flags |= CLONE_PARENT;
     s->args.exit_signal = 0; /* that of this child */
     clone_builder(s);
@@ -401,23 +401,21 @@ static int clone_in_home(void *arg)
 
 static void spawn_builder(struct spawn *s)
 {
+    void *stack = MAP_FAILED;
     s->pid = -1;
-    if (s->builder->plan->ids_home < 0) {
+    if (s->builder->plan->ids_home >= 0)
+        stack = mmap(NULL, HOME_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+    if (stack != MAP_FAILED) {
+        s->os = ECHILD; /* until it has told us otherwise */
+        s->mapped = err_set(&s->e, PALE_GONE, "the process that writes the box's id maps died");
+        pid_t maker = clone(clone_in_home, (char *)stack + HOME_STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, s);
+        while (maker > 0 && waitpid(maker, NULL, 0) < 0 && errno == EINTR)
+            ;
+        munmap(stack, HOME_STACK_BYTES);
+    }
+    /* Without a home, or where it cannot be entered: here, and the helpers write the maps. */
+    if (!s->in_home)
         clone_builder(s);
-        return;
-    }
-    char *stack = mmap(NULL, HOME_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED) {
-        s->os = errno;
-        return;
-    }
-    s->mapped = err_set(&s->e, PALE_GONE, "the process that makes the box's namespaces died");
-    pid_t maker = clone(clone_in_home, stack + HOME_STACK_BYTES, CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, s);
-    if (maker < 0)
-        s->os = errno;
-    while (maker > 0 && waitpid(maker, NULL, 0) < 0 && errno == EINTR)
-        ;
-    munmap(stack, HOME_STACK_BYTES);
 }
 
 static int release(int go_fd, struct pale_err *e)
@@ -438,10 +436,11 @@ static int note_user_space(pid_t pid, uint32_t *ret, struct pale_err *e)
 }
 
 /* What only the keeper can do for the new process: its ids, unless it was born in a home, and its cgroup. */
-static int admit(const struct wall_plan *plan, pid_t pid, int go_fd, uint32_t *ret_user_space, struct pale_err *e)
+static int admit(const struct wall_plan *plan, const struct spawn *s, uint32_t *ret_user_space, struct pale_err *e)
 {
-    int r = note_user_space(pid, ret_user_space, e);
-    if (r == 0 && plan->ids_home < 0)
+    pid_t pid = s->pid;
+    int go_fd = s->go_fd, r = note_user_space(pid, ret_user_space, e);
+    if (r == 0 && !s->in_home)
         r = ids_write_maps(&plan->ids, pid, e);
     /* In version 1 an ordinary user may move only a process with their own id, which the builder gives up. */
     bool early = geteuid() == 0;
@@ -490,10 +489,10 @@ int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err
     if (pid < 0) {
         errno = s.os;
         r = err_os(&own, "make the box's namespaces (are unprivileged user namespaces allowed here? `pale doctor` says)");
-    } else if ((r = s.mapped) < 0) {
+    } else if (s.in_home && (r = s.mapped) < 0) {
         own = s.e;
     } else {
-        r = admit(plan, pid, go[1], &user_space, &own);
+        r = admit(plan, &s, &user_space, &own);
     }
     close(go[1]);
     *ret = (struct wall){.pid = pid, .pidfd = pidfd, .wire_fd = wire[0], .report_fd = report[0], .user_space = user_space};

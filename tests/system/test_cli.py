@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -221,9 +222,11 @@ def test_several_boxes_by_one_command(pale):
     again = pale.run("create", "fresh", "m3", "never")
     assert again.code == 125 and "already a box m3" in again.errors
     assert pale.run("inspect", "fresh").code == 0 and pale.run("inspect", "never").code != 0
-    made = pale.json("create", "--json", "j1", "j2", "--no-start")
+    made = [json.loads(line) for line in pale.ok("create", "--json", "j1", "j2", "--no-start").text.splitlines()]
     assert [b["name"] for b in made] == ["j1", "j2"] and {b["state"] for b in made} == {"stopped"}
-    pale.ok("rm", "one", "fresh", "j1", "j2", *names)
+    made = [json.loads(line) for line in pale.run("create", "--json", "j3", "j1").text.splitlines()]
+    assert made[0]["name"] == "j3" and made[1]["error"]["code"] == "exists"
+    pale.ok("rm", "one", "fresh", "j1", "j2", "j3", *names)
     assert pale.json("ls", "--json") == []
 
 
@@ -234,6 +237,39 @@ def test_of_several_boxes_those_under_way_are_seen_through(pale):
     there = [b["name"] for b in pale.json("ls", "--json")]
     assert len(there) == 1 and sorted(p.name for p in (pale.home.parent / "data" / "pale" / "boxes").iterdir()) == there
     pale.ok("exec", "-q", there[0], "--", "true")
+
+
+def test_of_two_who_make_one_box_one_is_refused(pale):
+    """… and what the other was told stays true."""
+    for i in range(25):
+        both = [subprocess.Popen([pale.program, "create", f"r{i}", f"s{i}"], env=pale.env, cwd=pale.home, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                for _ in range(2)]
+        told = [p.communicate(timeout=30) for p in both]
+        lines = [line.split()[1].decode() for out, _ in told for line in out.splitlines()]
+        there = [b["name"] for b in pale.json("ls", "--json")]
+        assert len(lines) == len(set(lines)) and sorted(lines) == sorted(there), (told, there)
+        assert all(err.startswith(b"pale: ") for p, (_, err) in zip(both, told) if p.returncode)
+        for name in there:
+            pale.ok("exec", "-q", name, "--", "true")
+        pale.ok("rm", *there)
+
+
+def test_interrupted_create_tells_of_every_box_it_made(pale):
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        names = [f"i{n}" for n in range(200)]
+        p = subprocess.Popen([pale.program, "create", *names], env=pale.env, cwd=pale.home, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(0.15)
+        p.send_signal(sign)
+        out, err = p.communicate(timeout=30)
+        told = [line.split()[1].decode() for line in out.splitlines()]
+        assert p.returncode == -sign and b"interrupted before box" in err and 0 < len(told) < 200
+        assert sorted(told) == sorted(b["name"] for b in pale.json("ls", "--json"))
+        assert sorted(told) == sorted(p.name for p in (pale.home.parent / "data" / "pale" / "boxes").iterdir())
+        pale.ok("rm", *told)
+    first = subprocess.run(f"'{pale.program}' create {' '.join(names[:40])} | head -1", shell=True, env=pale.env, cwd=pale.home, capture_output=True, timeout=60)
+    assert first.stdout.startswith(b"box i0 ")
+    there = pale.json("ls", "--json")
+    assert 1 <= len(there) < 40 and {b["state"] for b in there} == {"ready"}
 
 
 def test_the_shared_etc_goes_when_no_keeper_holds_it(pale):
