@@ -339,7 +339,7 @@ static int make_parts(const char *data, struct pale_err *e)
     return 0;
 }
 
-/* Takes back what a failed attempt has made: folders, empty yet. What was there before stays. */
+/* What was there before stays. */
 static void undo_create(const struct place *p, const char *data, bool fresh)
 {
     char part[PATH_BYTES_MAX];
@@ -351,6 +351,11 @@ static void undo_create(const struct place *p, const char *data, bool fresh)
             (void)rmdir(part);
     if (fresh)
         (void)rmdir(data);
+}
+
+void place_undo(const struct place *p)
+{
+    undo_create(p, p->data, true);
 }
 
 int place_create(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e)

@@ -32,6 +32,9 @@ int place_find(const char *name, enum place_scope scope, struct place *ret, stru
  * PALE_EXISTS if there is one. */
 int place_create(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e) MUST_CHECK;
 
+/* Takes back what place_create has made: folders, empty yet. What holds anything stays. */
+void place_undo(const struct place *p);
+
 /* Forgets a box: its state, and with data also its data folder. */
 int place_remove(const struct place *p, bool data, struct pale_err *e) MUST_CHECK;
 

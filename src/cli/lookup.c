@@ -17,6 +17,7 @@
 #include "confine/cgroup.h"
 #include "wire/message.h"
 
+#define MAKE_WAIT_MS 2000
 #define STOP_WAIT_MS 10000
 #define STOP_ASK_AGAIN_MS 2500 /* longer than a keeper gives its last clients */
 
@@ -38,6 +39,19 @@ int lookup_box(const struct args *a, const char *name, struct place *ret, struct
     return r;
 }
 
+/* Waits for a lock until then. 1: somebody still has it. */
+static int try_lock(int fd, int64_t until)
+{
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return -1;
+        if (clock_ms() > until)
+            return 1;
+        usleep(1000);
+    }
+    return 0;
+}
+
 int lookup_make(const char *name, enum place_scope scope, const struct policy *p, bool durable, struct place *ret, struct pale_err *e)
 {
     own_buf text = {0};
@@ -49,10 +63,14 @@ int lookup_make(const char *name, enum place_scope scope, const struct policy *p
     if (r < 0)
         return r;
     own_fd dir = open(ret->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Of two who make one box at the same moment, the second finds it locked or made; what was half made by one who died is free. */
-    if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) < 0) {
-        r = err_os(e, "open %s", ret->state);
-        return errno == EWOULDBLOCK ? err_set(e, PALE_EXISTS, "somebody else is just making a box %s", name) : r;
+    /* Of two who make one box at the same moment, the second finds it made; what was half made by one who died is free. */
+    int held = dir < 0 ? -1 : try_lock(dir, clock_ms() + MAKE_WAIT_MS);
+    if (held > 0)
+        return err_set(e, PALE_BUSY, "somebody else has been making box %s for %d s", name, MAKE_WAIT_MS / 1000);
+    if (held < 0) {
+        r = err_os(e, "lock %s", ret->state);
+        place_undo(ret);
+        return r;
     }
     if (faccessat(dir, "policy", F_OK, 0) == 0)
         return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", name, ret->data);
@@ -112,19 +130,6 @@ static int sweep(const struct place *p, struct pale_err *e)
         return r;
     cgroup_sweep(p->id);
     claims_sweep(runtime, p->id);
-    return 0;
-}
-
-/* The keeper holds the lock as long as it lives. 1: it still does. */
-static int try_lock(int fd, int64_t until)
-{
-    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR)
-            return -1;
-        if (clock_ms() > until)
-            return 1;
-        usleep(1000);
-    }
     return 0;
 }
 
