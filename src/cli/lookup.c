@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -52,6 +54,14 @@ static int try_lock(int fd, int64_t until)
     return 0;
 }
 
+/* A policy that is older was left by somebody who was killed while he removed the box, when its data was gone already. */
+static bool is_written_since(int dir, const char *name, const struct timespec *t)
+{
+    struct stat st;
+    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           (st.st_mtim.tv_sec != t->tv_sec ? st.st_mtim.tv_sec > t->tv_sec : st.st_mtim.tv_nsec >= t->tv_nsec);
+}
+
 int lookup_make(const char *name, enum place_scope scope, const struct policy *p, bool durable, struct place *ret, struct pale_err *e)
 {
     own_buf text = {0};
@@ -59,6 +69,8 @@ int lookup_make(const char *name, enum place_scope scope, const struct policy *p
     policy_write(p, &text);
     if (text.failed)
         return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
+    struct timespec began;
+    clock_gettime(CLOCK_REALTIME_COARSE, &began); /* as files have it */
     int r = place_create(name, scope, ret, e);
     if (r < 0)
         return r;
@@ -72,7 +84,7 @@ int lookup_make(const char *name, enum place_scope scope, const struct policy *p
         place_undo(ret);
         return r;
     }
-    if (faccessat(dir, "policy", F_OK, 0) == 0)
+    if (is_written_since(dir, "policy", &began))
         return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", name, ret->data);
     r = fd_replace_file(dir, "policy", text.data, text.len, 0600, durable, e);
     if (r < 0)
