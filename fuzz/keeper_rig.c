@@ -113,7 +113,9 @@ UNSEEN static void heard_by_client(const struct frame *f)
     assert(f->chan == 0);
     switch (f->type) {
     case TELL_STARTED:
-        assert(msg_u64_parse(f->data, f->len, &v) && v > 0);
+    case TELL_MISSED:
+    case TELL_OFFSET:
+        assert(msg_u64_parse(f->data, f->len, &v) && (v > 0 || f->type == TELL_OFFSET));
         break;
     case TELL_STDOUT:
     case TELL_STDERR:
@@ -690,8 +692,10 @@ static void client_exec(struct input *in, struct conn *c)
     static const char *const users[] = {"", "agent", "root", "7", "7:8", "99999", "x"};
     struct record_writer w;
     char word[32];
-    uint8_t b = input_byte(in);
-    m = (struct msg_exec){.flags = b & EXEC_FLAGS_ALL, .user = users[input_byte(in) % 7], .label = b & 32 ? "read /x" : ""};
+    static const char *const keys[] = {"", "", "a", "b"};
+    uint8_t b = input_byte(in), more = input_byte(in);
+    m = (struct msg_exec){.flags = b & EXEC_FLAGS_ALL, .user = users[more % 7], .label = more & 64 ? "read /x" : ""};
+    m.key = keys[more >> 4 & 3];
     m.cwd = b & 64 ? "/tmp" : "";
     m.timeout_ms = b & 128 ? input_byte(in) : 0;
     input_text(in, word, sizeof(word));
@@ -706,7 +710,7 @@ static void client_exec(struct input *in, struct conn *c)
 static void client_works(struct input *in)
 {
     static const uint8_t zeros[1024];
-    uint8_t mem[64], op = input_byte(in), number[8] = {0};
+    uint8_t mem[96], op = input_byte(in), number[8] = {0};
     struct conn *c = some_client(in);
     struct record_writer w;
     struct msg_job_ref ref = {.id = input_byte(in) % 8, .signal = op & 16 ? 0 : op >> 5, .follow = op & 32};
@@ -738,6 +742,14 @@ static void client_works(struct input *in)
         break;
     case 10:
         from_client(c, ASK_PROVE, number, 1);
+        break;
+    case 11:
+        record_start(&w, mem, sizeof(mem));
+        msg_attach_write(&(struct msg_attach){.id = ref.id, .offset = op & 64 ? input_byte(in) : 0}, &w);
+        from_client(c, ASK_ATTACH, mem, w.len);
+        break;
+    case 12:
+        from_client(c, op & 32 ? ASK_WATCH : ASK_JOBS, NULL, 0);
         break;
     case 13:
         if ((op >> 5) == 7)
@@ -871,7 +883,7 @@ UNSEEN static void tear_down(void)
     }
     for (struct kjob *j = k->jobs, *next; j; j = next) {
         next = j->next;
-        own_close(&j->log_fd);
+        spool_done(&j->log);
         buf_done(&j->request);
         free(j);
     }

@@ -50,6 +50,10 @@ int session_ask(struct session *s, struct pale_err *e)
     static uint8_t mem[FRAME_PAYLOAD_MAX];
     struct record_writer w;
     record_start(&w, mem, sizeof(mem));
+    if (!s->request) {
+        msg_attach_write(&s->attach, &w);
+        return reach_send(s->reach, ASK_ATTACH, mem, w.len, e);
+    }
     msg_exec_write(s->request, &w);
     if (w.full)
         return err_set(e, PALE_LIMIT, "arguments and environment together are longer than %u bytes", FRAME_PAYLOAD_MAX);
@@ -129,14 +133,15 @@ static void send_size(struct session *s)
 
 /* --- signals --- */
 
-static const int forwarded[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
+/* The last is not the command's business if it goes on without us: our terminal is gone, not its. */
+static const int forwarded[] = {SIGINT, SIGTERM, SIGQUIT, SIGUSR1, SIGUSR2, SIGHUP};
 
 static int catch_signals(const struct session *s, struct pale_err *e)
 {
     struct sigaction sa = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     if (pipe2(signal_pipe, O_CLOEXEC | O_NONBLOCK) < 0)
         return err_os(e, "pipe");
-    for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]); i++)
+    for (size_t i = 0; i < sizeof(forwarded) / sizeof(forwarded[0]) - (s->lasts ? 1 : 0); i++)
         sigaction(forwarded[i], &sa, NULL);
     if (s->terminal)
         sigaction(SIGWINCH, &sa, NULL);
@@ -212,6 +217,30 @@ static bool feed(struct session *s)
     return false;
 }
 
+uint64_t session_skip(const struct frame *f, uint64_t wanted)
+{
+    uint64_t begins = 0;
+    return msg_u64_parse(f->data, f->len, &begins) && begins < wanted ? wanted - begins : 0;
+}
+
+struct frame session_rest(const struct frame *f, uint64_t *skip)
+{
+    struct frame rest = *f;
+    uint32_t less = *skip < f->len ? (uint32_t)*skip : f->len;
+    rest.data += less;
+    rest.len -= less;
+    *skip -= less;
+    return rest;
+}
+
+void session_missed(const struct frame *f)
+{
+    uint64_t n = 0;
+    char text[32];
+    if (msg_u64_parse(f->data, f->len, &n))
+        dprintf(2, "pale: %s of output before this are no longer kept\n", number_show_bytes(n, text, sizeof(text)));
+}
+
 /* Frames that are here: 1 when the result has come. */
 static int take_frames(struct session *s, struct msg_result *ret, struct pale_err *e)
 {
@@ -223,6 +252,7 @@ static int take_frames(struct session *s, struct msg_result *ret, struct pale_er
         switch (f.type) {
         case TELL_STDOUT:
         case TELL_STDERR:
+            f = session_rest(&f, &s->skip);
             r = deliver(s, &f, e);
             break;
         case TELL_RESULT:
@@ -237,6 +267,14 @@ static int take_frames(struct session *s, struct msg_result *ret, struct pale_er
             s->turned_away = !s->heard && m.code == PALE_GONE;
             return err_set(e, (enum pale_code)m.code, "%s", m.text);
         case TELL_STARTED:
+            if (!msg_u64_parse(f.data, f.len, &s->job))
+                return err_set(e, PALE_PROTOCOL, "the keeper does not speak our language");
+            break;
+        case TELL_OFFSET:
+            s->skip = session_skip(&f, s->attach.offset);
+            break;
+        case TELL_MISSED:
+            session_missed(&f);
             break;
         default:
             return err_set(e, PALE_PROTOCOL, "the keeper does not speak our language");
@@ -290,8 +328,11 @@ int session_run(struct session *s, struct msg_result *ret, struct pale_err *e)
         return r;
     if ((r = catch_signals(s, e)) < 0)
         return r;
-    if (s->terminal)
+    if (s->terminal) {
         enter_raw(&raw);
+        if (!s->request)
+            send_size(s);
+    }
     s->began_ms = s->shows_progress ? clock_ms() : 0;
     r = carry(s, ret, e);
     end_progress(s);

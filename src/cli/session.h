@@ -7,9 +7,13 @@
 
 struct session {
     struct reach *reach;
-    struct msg_exec *request;
-    bool forward_input; /* our standard input goes to the command */
-    bool terminal;      /* raw mode, resize, signals by keyboard */
+    struct msg_exec *request; /* NULL: attach is there */
+    struct msg_attach attach; /* … to a command that runs or ran already */
+    bool forward_input;       /* our standard input goes to the command */
+    bool lasts;               /* the command goes on without us */
+    uint64_t job;             /* its number, once we were told */
+    uint64_t skip;            /* bytes of output before those that were asked for */
+    bool terminal;            /* raw mode, resize, signals by keyboard */
     /* Where output goes: NULL means our own streams. */
     struct buf *out, *err;
     int out_fd;          /* if >= 0 and out is NULL, standard output goes here */
@@ -30,3 +34,12 @@ int session_run(struct session *s, struct msg_result *ret, struct pale_err *e) M
 
 /* Only sends the request. */
 int session_ask(struct session *s, struct pale_err *e) MUST_CHECK;
+
+/* What TELL_OFFSET says where output from a byte on was asked for: so many bytes come before it. */
+uint64_t session_skip(const struct frame *f, uint64_t wanted);
+
+/* The rest of a piece of output, once what comes before the wanted byte is left out. */
+struct frame session_rest(const struct frame *f, uint64_t *skip);
+
+/* A gap in a command's output, which TELL_MISSED tells of: a line on our standard error. */
+void session_missed(const struct frame *f);

@@ -29,6 +29,7 @@ static const struct option exec_options[] = {
 static const struct option exec_only[] = {
     {"env", 'e', "NAME=VALUE", "set a variable for this command", NULL},
     {"detach", 'd', NULL, "leave it running; print the job's number", NULL},
+    {"keep", 'k', NULL, "it goes on if we are cut off; `pale attach` comes back to it", NULL},
     {0},
 };
 
@@ -65,7 +66,8 @@ static int make_request(const struct args *a, char **words, int count, struct ms
     m->flags = 0;
     m->user = args_get(a, "user") ? args_get(a, "user") : "";
     m->cwd = args_get(a, "cwd") ? args_get(a, "cwd") : "";
-    m->label = "";
+    m->label = m->key = "";
+    m->flags |= args_has(a, "keep") ? EXEC_LAST : 0;
     if (args_has(a, "interactive"))
         m->flags |= EXEC_STDIN;
     if (args_has(a, "tty"))
@@ -107,6 +109,7 @@ static int finish(const struct args *a, struct reach *r, struct msg_exec *m, con
     struct msg_result result;
     own_buf out = {0}, err = {0};
     session_init(&s, r, m);
+    s.lasts = m->flags & EXEC_LAST;
     s.terminal = (m->flags & EXEC_TTY) && isatty(0) && !a->json;
     s.forward_input = m->flags & EXEC_STDIN;
     buf_init(&out, a->json ? 1u << 30 : 0);
@@ -281,7 +284,7 @@ const struct verb verb_exec = {
     "run a command in a box",
     "[FLAGS] BOX [--] COMMAND …",
     "Runs COMMAND in a box that exists, starting it if needed. If this process is killed the command and all it\n"
-    "started end with it, unless --detach was given. The exit status is as for run.",
+    "started end with it, unless --detach or --keep was given. The exit status is as for run.",
     exec_tables,
     1,
     -1,

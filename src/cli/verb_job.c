@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the verbs about commands that run or ran in a box: ps, kill, wait, logs. */
+/* Owns the verbs about commands that run or ran in a box: ps, attach, kill, wait, logs. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/number.h"
@@ -10,6 +11,7 @@
 #include "cli/lookup.h"
 #include "cli/reach.h"
 #include "cli/report.h"
+#include "cli/session.h"
 #include "cli/verbs.h"
 #include "wire/message.h"
 
@@ -121,11 +123,14 @@ static int read_ref(const struct args *a, struct msg_job_ref *ret, struct pale_e
     if (s && !(ret->signal = (uint64_t)signal_number(s)))
         return err_set(e, PALE_BAD_INPUT, "--signal %s: write a name such as TERM or a number", s);
     ret->follow = args_has(a, "follow");
+    const char *offset = args_get(a, "offset");
+    if (offset && !number_u64(offset, UINT64_MAX, &ret->offset))
+        return err_set(e, PALE_BAD_INPUT, "--offset %s: write a number of bytes", offset);
     return 0;
 }
 
 /* Sends a request about one job. */
-static int ask(struct args *a, struct reach *r, uint8_t type, struct pale_err *e)
+static int ask(struct args *a, struct reach *r, uint8_t type, uint64_t *ret_offset, struct pale_err *e)
 {
     struct msg_job_ref ref;
     uint8_t mem[128];
@@ -133,21 +138,29 @@ static int ask(struct args *a, struct reach *r, uint8_t type, struct pale_err *e
     int res = read_ref(a, &ref, e);
     if (res < 0 || (res = open_box(a, r, e)) < 0)
         return res;
+    if (ret_offset)
+        *ret_offset = ref.offset;
     record_start(&w, mem, sizeof(mem));
     msg_job_ref_write(&ref, &w);
     return reach_send(r, type, mem, w.len, e);
 }
 
 /* Takes frames until the request is done; output goes to our streams, the job to *ret. */
-static int answer(struct reach *r, bool output, struct msg_job *ret, struct pale_err *e)
+static int answer(struct reach *r, bool output, uint64_t offset, struct msg_job *ret, struct pale_err *e)
 {
     static char text[2][1024];
     struct frame f;
+    uint64_t skip = 0;
     int res;
     while ((res = reach_receive(r, &f, e)) == 0 && f.type != TELL_DONE) {
         if ((f.type == TELL_STDOUT || f.type == TELL_STDERR) && output) {
+            f = session_rest(&f, &skip);
             if (!fd_write_full(f.type == TELL_STDOUT ? 1 : 2, f.data, f.len))
                 return err_os(e, "write output");
+        } else if (f.type == TELL_MISSED) {
+            session_missed(&f);
+        } else if (f.type == TELL_OFFSET) {
+            skip = session_skip(&f, offset);
         } else if (f.type != TELL_JOB || !msg_job_parse(f.data, f.len, ret)) {
             return err_set(e, PALE_PROTOCOL, "the keeper does not speak our language");
         } else {
@@ -176,7 +189,7 @@ static int run_kill(struct args *a)
     struct msg_job m = {.command = "", .message = ""};
     own_reach r = {.fd = -1};
     reach_init(&r);
-    if (ask(a, &r, ASK_JOB_KILL, &e) < 0 || answer(&r, false, &m, &e) < 0)
+    if (ask(a, &r, ASK_JOB_KILL, NULL, &e) < 0 || answer(&r, false, 0, &m, &e) < 0)
         return cli_fail(a, &e);
     return a->json ? show_job(&m) : 0;
 }
@@ -187,7 +200,7 @@ static int run_wait(struct args *a)
     struct msg_job m = {.command = "", .message = ""};
     own_reach r = {.fd = -1};
     reach_init(&r);
-    if (ask(a, &r, ASK_JOB_WAIT, &e) < 0 || answer(&r, false, &m, &e) < 0)
+    if (ask(a, &r, ASK_JOB_WAIT, NULL, &e) < 0 || answer(&r, false, 0, &m, &e) < 0)
         return cli_fail(a, &e);
     if (a->json) {
         int failed = show_job(&m);
@@ -209,16 +222,67 @@ static int run_wait(struct args *a)
 static int run_logs(struct args *a)
 {
     struct pale_err e;
+    uint64_t offset = 0;
     struct msg_job m = {.command = "", .message = ""};
     own_reach r = {.fd = -1};
     reach_init(&r);
-    if (ask(a, &r, ASK_JOB_LOGS, &e) < 0 || answer(&r, true, &m, &e) < 0)
+    if (ask(a, &r, ASK_JOB_LOGS, &offset, &e) < 0 || answer(&r, true, offset, &m, &e) < 0)
         return cli_fail(a, &e);
     return 0;
 }
 
+/* Is it a terminal's? And is it there at all. */
+static int look_at_job(struct args *a, uint64_t id, bool *ret_tty, struct pale_err *e)
+{
+    struct frame f;
+    own_reach r = {.fd = -1};
+    reach_init(&r);
+    int res = open_box(a, &r, e);
+    if (res == 0 && (res = reach_send(&r, ASK_JOBS, NULL, 0, e)) == 0)
+        while ((res = reach_receive(&r, &f, e)) == 0 && f.type == TELL_JOB) {
+            struct msg_job m;
+            if (msg_job_parse(f.data, f.len, &m) && m.id == id) {
+                *ret_tty = m.tty;
+                return 0;
+            }
+        }
+    return res < 0 ? res
+                   : err_set(e, PALE_NOT_FOUND, "there is no job %llu in %s; `pale ps %s` lists them", (unsigned long long)id, a->word[0],
+                             a->word[0]);
+}
+
+static int run_attach(struct args *a)
+{
+    struct pale_err e;
+    struct msg_job_ref ref;
+    struct msg_result result;
+    struct session s;
+    bool tty = false;
+    own_reach r = {.fd = -1};
+    reach_init(&r);
+    if (read_ref(a, &ref, &e) < 0 || look_at_job(a, ref.id, &tty, &e) < 0 || open_box(a, &r, &e) < 0)
+        return cli_fail(a, &e);
+    session_init(&s, &r, NULL);
+    s.attach = (struct msg_attach){.id = ref.id, .offset = ref.offset};
+    s.lasts = true;
+    s.terminal = tty && isatty(0);
+    s.forward_input = !args_has(a, "no-stdin");
+    if (session_run(&s, &result, &e) < 0)
+        return cli_fail(a, &e);
+    report_line(&result, args_has(a, "quiet") || s.terminal);
+    return (int)result.status;
+}
+
 static const struct option kill_options[] = {{"signal", 's', "SIGNAL", "send this instead of ending the whole tree", NULL}, {0}};
-static const struct option logs_options[] = {{"follow", 'f', NULL, "go on until the command ends", NULL}, {0}};
+static const struct option logs_options[] = {
+    {"follow", 'f', NULL, "go on until the command ends", NULL}, {"offset", 0, "N", "begin with this byte of the output", NULL}, {0}};
+static const struct option attach_options[] = {
+    {"no-stdin", 0, NULL, "only look on", NULL},
+    {"offset", 0, "N", "begin with this byte of the output", NULL},
+    {"quiet", 'q', NULL, "no summary at the end", NULL},
+    {0},
+};
+static const struct option *const attach_tables[] = {attach_options, scope_options, common_options, NULL};
 static const struct option *const plain_tables[] = {scope_options, common_options, NULL};
 static const struct option *const kill_tables[] = {kill_options, scope_options, common_options, NULL};
 static const struct option *const logs_tables[] = {logs_options, scope_options, common_options, NULL};
@@ -236,6 +300,18 @@ const struct verb verb_kill = {"kill",
                                2,
                                -1,
                                run_kill};
+const struct verb verb_attach = {
+    "attach",
+    "Jobs",
+    "come back to a command",
+    "[FLAGS] BOX JOB",
+    "To one that was started with --keep or --detach, running or ended: its output from the beginning, or as much\n"
+    "of it as is kept, then live; our input is its own. Whoever was attached before is let go. Ends as the command did.",
+    attach_tables,
+    2,
+    2,
+    -1,
+    run_attach};
 const struct verb verb_wait = {
     "wait", "Jobs", "wait for a command to end", "BOX JOB", "Ends with the command's own exit status.", plain_tables, 2, 2, -1, run_wait};
 const struct verb verb_logs = {"logs",

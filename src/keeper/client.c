@@ -188,7 +188,6 @@ static void ask_info(struct client *c)
     record_start(&w, mem, sizeof(mem));
     msg_info_write(&m, &w);
     client_send(c, TELL_INFO, mem, w.len);
-    client_finish(c);
 }
 
 static void ask_jobs(struct client *c)
@@ -197,6 +196,34 @@ static void ask_jobs(struct client *c)
         tell_job(c, j);
     client_send(c, TELL_DONE, NULL, 0);
     client_finish(c);
+}
+
+static void no_such_job(struct client *c, uint64_t id)
+{
+    char text[100];
+    snprintf(text, sizeof(text), "there is no job %llu in this box; `pale ps %s` lists them", (unsigned long long)id, c->k->name);
+    client_error(c, PALE_NOT_FOUND, text);
+}
+
+static void ask_attach(struct client *c, const struct frame *f)
+{
+    struct msg_attach m;
+    if (!msg_attach_parse(f->data, f->len, &m)) {
+        client_error(c, PALE_PROTOCOL, "the request cannot be read");
+        return;
+    }
+    struct kjob *j = work_find(c->k, m.id);
+    if (j)
+        work_attach(c, j, m.offset);
+    else
+        no_such_job(c, m.id);
+}
+
+void client_announce(struct keeper *k, const struct kjob *j)
+{
+    for (struct client *c = k->clients; c; c = c->next)
+        if (c->watching)
+            tell_job(c, j);
 }
 
 static void ask_about_job(struct client *c, uint8_t type, const struct frame *f)
@@ -208,9 +235,7 @@ static void ask_about_job(struct client *c, uint8_t type, const struct frame *f)
     }
     struct kjob *j = work_find(c->k, ref.id);
     if (!j) {
-        char text[100];
-        snprintf(text, sizeof(text), "there is no job %llu in this box; `pale ps %s` lists them", (unsigned long long)ref.id, c->k->name);
-        client_error(c, PALE_NOT_FOUND, text);
+        no_such_job(c, ref.id);
         return;
     }
     if (type == ASK_JOB_KILL) {
@@ -221,12 +246,17 @@ static void ask_about_job(struct client *c, uint8_t type, const struct frame *f)
         client_tell_end(c, j);
         return;
     }
+    if (type == ASK_JOB_LOGS && !j->lasts) {
+        client_error(c, PALE_BAD_INPUT, "only detached commands have logs");
+        return;
+    }
     c->waiting = j;
     c->following = type == ASK_JOB_LOGS;
     c->log_lasts = ref.follow;
-    if (c->following)
+    if (c->following) {
+        joblog_begin(c, j, ref.offset);
         joblog_send(c);
-    else if (j->state == JOB_ENDED)
+    } else if (j->state == JOB_ENDED)
         client_tell_end(c, j);
 }
 
@@ -274,7 +304,7 @@ static bool take_frame(struct client *c, const struct frame *f)
 {
     if (c->job)
         return running_frame(c, f);
-    if (c->waiting) {
+    if (c->waiting || c->watching) {
         /* The place in one job's log is none in another's. */
         client_error(c, PALE_PROTOCOL, "one request at a time");
         return true;
@@ -285,6 +315,14 @@ static bool take_frame(struct client *c, const struct frame *f)
         return true;
     case ASK_INFO:
         ask_info(c);
+        client_finish(c);
+        return true;
+    case ASK_WATCH:
+        c->watching = true;
+        ask_info(c);
+        return true;
+    case ASK_ATTACH:
+        ask_attach(c, f);
         return true;
     case ASK_JOBS:
         ask_jobs(c);
@@ -353,7 +391,7 @@ static void client_ready(struct loop_source *s, uint32_t events)
     bool alive = !(events & (EPOLLIN | EPOLLRDHUP)) || c->stalled || receive(c);
     if (!c->finished)
         take_frames(c);
-    if (c->following && c->waiting && c->out.len == 0)
+    if (c->out.len == 0 && (c->job || c->waiting))
         joblog_send(c);
     if (!alive || (c->stalled && (events & EPOLLRDHUP)) || (c->finished && c->out.len == 0)) {
         client_drop(c);

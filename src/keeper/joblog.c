@@ -1,63 +1,74 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the logs of detached jobs: files of frames, so that both streams come back apart. */
-#include <fcntl.h>
-#include <stdio.h>
-#include <unistd.h>
+/* Owns the way from a job that lasts to those who read its output, now or later. */
+#include <string.h>
 
-#include "base/fd.h"
-#include "base/own.h"
 #include "keeper/keeper.h"
 #include "wire/frame.h"
 
 int joblog_open(struct kjob *j, struct pale_err *e)
 {
-    char path[PATH_BYTES_MAX];
-    const char *dir = j->k->state_dir;
-    if (!dir)
+    if (!j->k->state_dir)
         return err_set(e, PALE_BAD_INPUT, "a one-shot box has no detached commands; make one with `pale create`");
-    snprintf(path, sizeof(path), "%s/job-%llu.log", dir, (unsigned long long)j->id);
-    j->log_fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    return j->log_fd < 0 ? err_os(e, "open the job's log %s", path) : 0;
+    spool_init(&j->log, j->k->state_dir, j->id, JOB_LOG_MAX);
+    return 0;
+}
+
+/* The job whose output the client reads from its log. */
+static struct kjob *source_of(const struct client *c)
+{
+    if (c->job)
+        return c->job->lasts ? c->job : NULL;
+    return c->following ? c->waiting : NULL;
 }
 
 void joblog_add(struct kjob *j, bool is_err, const uint8_t *p, size_t n)
 {
-    uint8_t head[FRAME_HEAD];
-    if (j->log_fd < 0)
-        return;
-    if (j->log_bytes + sizeof(head) + n > JOB_LOG_MAX) {
-        j->dropped_bytes += n;
+    if (!spool_add(&j->log, is_err ? TELL_STDERR : TELL_STDOUT, p, n)) {
+        j->dropped_bytes += n; /* the disk is full; the job goes on */
         return;
     }
-    frame_put_head(head, is_err ? TELL_STDERR : TELL_STDOUT, 0, (uint32_t)n);
-    if (!fd_write_full(j->log_fd, head, sizeof(head)) || !fd_write_full(j->log_fd, p, n)) {
-        j->dropped_bytes += n;
-        own_close(&j->log_fd); /* the disk is full; the job goes on */
-        return;
-    }
-    j->log_bytes += sizeof(head) + n;
-    for (struct client *c = j->k->clients; c; c = c->next)
-        if (c->waiting == j && c->following && c->out.len == 0)
+    for (struct client *c = j->k->clients, *next; c; c = next) {
+        next = c->next;
+        if (source_of(c) == j && c->out.len == 0)
             joblog_send(c);
+    }
+}
+
+static void put_u64(struct client *c, uint8_t type, uint64_t v)
+{
+    uint8_t m[FRAME_HEAD + 8];
+    frame_put_head(m, type, 0, 8);
+    for (int i = 0; i < 8; i++)
+        m[FRAME_HEAD + i] = (uint8_t)(v >> (8 * i));
+    buf_add(&c->out, m, sizeof(m));
+}
+
+void joblog_begin(struct client *c, const struct kjob *j, uint64_t offset)
+{
+    spool_seek(&j->log, offset, &c->log_at);
+    put_u64(c, TELL_OFFSET, c->log_at.bytes);
 }
 
 void joblog_send(struct client *c)
 {
-    struct kjob *j = c->waiting;
-    uint8_t block[16384];
-    ssize_t n = 0;
-    if (!j->detached) {
-        client_error(c, PALE_BAD_INPUT, "only detached commands have logs");
+    static uint8_t block[FRAME_HEAD + FRAME_PAYLOAD_MAX];
+    struct kjob *j = source_of(c);
+    uint64_t missed;
+    size_t n = 0;
+    if (!j)
         return;
-    }
-    while (j->log_fd >= 0 && c->out.len < STREAM_WINDOW && (n = pread(j->log_fd, block, sizeof(block), (off_t)c->log_at)) > 0) {
-        c->log_at += (uint64_t)n;
-        /* The file is made of frames already; the client reads them as they are. */
-        buf_add(&c->out, block, (size_t)n);
-    }
+    do {
+        n = spool_read(&j->log, &c->log_at, block, sizeof(block), &missed);
+        if (missed)
+            put_u64(c, TELL_MISSED, missed);
+        /* The log is made of frames already; the client reads them as they are. */
+        buf_add(&c->out, block, n);
+    } while (n > 0 && c->out.len < STREAM_WINDOW);
     /* The window was full before the log's end: the rest goes when the client has taken this. */
     c->log_more = n > 0;
-    if (!c->log_more && (j->state == JOB_ENDED || !c->log_lasts))
+    if (!c->log_more && j->state == JOB_ENDED && c->job == j)
+        work_tell_result(c, j);
+    else if (!c->log_more && !c->job && (j->state == JOB_ENDED || !c->log_lasts))
         client_tell_end(c, j);
     else
         client_flush(c);

@@ -17,14 +17,16 @@
 #include "policy/policy.h"
 #include "tier/wall.h"
 #include "wire/message.h"
+#include "wire/spool.h"
 
 /* What a client's output buffer may hold: two windows of data that may come byte by byte, each with its frame's head, and the
  * last words. */
 #define CLIENT_OUT_MAX (2u * 9u * STREAM_WINDOW + 65536u)
 /* Ended jobs that are still remembered for wait and logs. */
 #define JOBS_REMEMBERED 256
-/* Output of a detached job that is kept on disk, with the heads of its pieces. */
+/* Output that is kept of a job that lasts, with the heads of its pieces. */
 #define JOB_LOG_MAX (64ull << 20)
+#define JOB_KEY_MAX 128
 /* How long init may take to end a command before the whole box is ended instead. */
 #define KILL_GRACE_MS 5000
 
@@ -35,12 +37,13 @@ struct client {
     struct keeper *k;
     struct client *next;
     struct buf in, out;
-    struct kjob *job;     /* the command this connection started */
+    struct kjob *job;     /* the command this connection started, or is attached to: its input and output */
     struct kjob *waiting; /* the job whose end it waits for */
     bool following;       /* … and whose log it reads meanwhile */
     bool log_lasts;       /* … until it ends */
     bool log_more;        /* there is more of the log than fitted the buffer */
-    uint64_t log_at;
+    bool watching;        /* is told of every job that begins or ends */
+    struct spool_mark log_at;
     bool finished; /* close once out is empty */
     bool stalled;  /* a frame waits for credit of init */
     /* Where in and out begin: most requests and answers are no longer. */
@@ -53,7 +56,9 @@ struct kjob {
     uint64_t id;
     uint16_t chan;
     enum job_state state;
-    bool detached, takes_input, killed, timed_out, out_of_memory, out_of_cpu;
+    bool detached; /* nobody listened when it was started */
+    bool lasts;    /* … or whoever did may leave: its output is in the log, its end is remembered */
+    bool takes_input, tty, killed, timed_out, out_of_memory, out_of_cpu;
     struct client *client;
     struct buf request;           /* only while queued */
     struct loop_timer timer;      /* its time is up */
@@ -64,8 +69,10 @@ struct kjob {
     uint64_t window_used; /* output received and not yet paid back with credit */
     uint64_t in_credit;   /* input bytes init is ready for */
     bool in_ended;
-    uint64_t out_bytes, dropped_bytes, log_bytes;
-    int log_fd;
+    uint64_t out_bytes, dropped_bytes, in_bytes;
+    struct spool log;
+    uint8_t asked[SHA256_BYTES]; /* the request, if it had a key */
+    char key[JOB_KEY_MAX + 1];
     uint64_t oom_before, cpu_before_us; /* the group's counts when it began */
     uint64_t cpu_sharers;               /* commands that ran at some time while it did, itself among them */
     struct msg_result result;
@@ -173,6 +180,8 @@ void client_take(struct client *c);
 void client_send(struct client *c, uint8_t type, const void *p, size_t n);
 void client_error(struct client *c, enum pale_code code, const char *text);
 void client_finish(struct client *c);
+/* Whoever watches hears of it. */
+void client_announce(struct keeper *k, const struct kjob *j);
 /* The last words to who asked about a job: how it stands. */
 void client_tell_end(struct client *c, const struct kjob *j);
 void client_flush(struct client *c);
@@ -186,6 +195,10 @@ void client_resume(struct client *c);
 void work_exec(struct client *c, const void *p, size_t n);
 void work_stdin(struct kjob *j, const void *p, size_t n);
 void work_output(struct kjob *j, bool is_err, const uint8_t *p, size_t n);
+/* A client takes over the input and output of a job that lasts, from this byte of output on. */
+void work_attach(struct client *c, struct kjob *j, uint64_t offset);
+/* What a client attached to it has received of its log, and its end: the last words. */
+void work_tell_result(struct client *c, struct kjob *j);
 void work_exit(struct kjob *j, const struct msg_exit *x);
 void work_gone(struct kjob *j);
 void work_kill(struct kjob *j);
@@ -213,9 +226,11 @@ void request_show(const struct msg_exec *m, char *ret, size_t cap);
 void result_set(struct kjob *j, const struct msg_exit *x);
 void result_audit(struct kjob *j);
 
-/* --- joblog.c: output of detached jobs --- */
+/* --- joblog.c: output of jobs that last --- */
 int joblog_open(struct kjob *j, struct pale_err *e) MUST_CHECK;
 void joblog_add(struct kjob *j, bool is_err, const uint8_t *p, size_t n);
+/* The client reads from there on; it is told where that is. */
+void joblog_begin(struct client *c, const struct kjob *j, uint64_t offset);
 /* Copies what of the log the client has not seen, as much as its buffer takes; at the end of the log of a job that has ended, or
  * that is not waited for, the client is told so. Called again once the buffer is empty. */
 void joblog_send(struct client *c);

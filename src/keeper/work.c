@@ -19,6 +19,7 @@
 #include "base/number.h"
 #include "base/own.h"
 #include "base/quote.h"
+#include "base/sha256.h"
 #include "confine/weaken.h"
 #include "init/runner.h"
 #include "keeper/keeper.h"
@@ -48,6 +49,14 @@ struct kjob *work_find(struct keeper *k, uint64_t id)
     return NULL;
 }
 
+static struct kjob *find_key(struct keeper *k, const char *key)
+{
+    for (struct kjob *j = k->jobs; j; j = j->next)
+        if (strcmp(j->key, key) == 0)
+            return j;
+    return NULL;
+}
+
 static void job_free(struct kjob *j)
 {
     struct keeper *k = j->k;
@@ -62,13 +71,13 @@ static void job_free(struct kjob *j)
     k->job_count--;
     loop_disarm(&k->loop, &j->timer);
     loop_disarm(&k->loop, &j->kill_timer);
-    own_close(&j->log_fd);
+    spool_done(&j->log);
     buf_done(&j->request);
     free(k->idle_job);
     k->idle_job = j;
 }
 
-/* Detached jobs are remembered for wait and logs, the oldest forgotten first; others end with their client. */
+/* Jobs that last are remembered for wait, logs and attach, the oldest forgotten first; others end with their client. */
 static void forget_old(struct keeper *k)
 {
     size_t ended = 0;
@@ -81,7 +90,8 @@ static void forget_old(struct keeper *k)
         bool waited = false;
         for (struct client *c = k->clients; c; c = c->next)
             waited = waited || c->waiting == j;
-        if (!waited && (!j->detached || ended > JOBS_REMEMBERED)) {
+        if (!waited && (!j->lasts || ended > JOBS_REMEMBERED)) {
+            spool_forget(&j->log);
             job_free(j);
             ended--;
         }
@@ -95,7 +105,14 @@ static struct kjob *job_new(struct client *c, const struct msg_exec *m)
     k->idle_job = NULL;
     if (!j)
         return NULL;
-    *j = (struct kjob){.k = k, .id = ++k->next_job, .chan = JOBS_MAX, .log_fd = -1, .detached = m->flags & EXEC_DETACH};
+    memset(j, 0, sizeof(*j));
+    j->k = k;
+    j->id = ++k->next_job;
+    j->chan = JOBS_MAX;
+    j->log.fd = -1;
+    j->detached = m->flags & EXEC_DETACH;
+    j->lasts = m->flags & (EXEC_DETACH | EXEC_LAST);
+    j->tty = m->flags & EXEC_TTY;
     j->takes_input = m->flags & (EXEC_STDIN | EXEC_TTY);
     j->timeout_ms = m->timeout_ms;
     uint64_t wall = k->policy.limits[LIMIT_WALL].value;
@@ -131,6 +148,7 @@ static void start(struct kjob *j, uint16_t chan, const void *request, size_t n)
         loop_arm(&k->loop, &j->timer, clock_ms() + (int64_t)(j->timeout_ms < TIMEOUT_MAX_MS ? j->timeout_ms : TIMEOUT_MAX_MS));
     }
     wire_send(k, TO_EXEC, chan, request, n);
+    client_announce(k, j);
     j->oom_before = cgroup_oom_kills(&k->cgroup); /* it cannot have used memory yet */
 }
 
@@ -164,13 +182,13 @@ static int admit(struct kjob *j, struct msg_exec *m, struct pale_err *e)
     static uint8_t mem[FRAME_PAYLOAD_MAX];
     struct keeper *k = j->k;
     struct record_writer w;
-    int r = j->detached ? joblog_open(j, e) : 0;
+    int r = j->lasts ? joblog_open(j, e) : 0;
     if (r < 0)
         return r;
     if ((r = request_audit(j, m, "exec", NULL, e)) < 0)
         return r;
-    m->flags &= ~(uint64_t)EXEC_DETACH;
-    m->user = m->label = "";
+    m->flags &= ~(uint64_t)(EXEC_DETACH | EXEC_LAST);
+    m->user = m->label = m->key = "";
     m->timeout_ms = 0;
     record_start(&w, mem, sizeof(mem));
     msg_exec_write(m, &w);
@@ -202,11 +220,34 @@ void work_exec(struct client *c, const void *p, size_t n)
         client_error(c, PALE_PROTOCOL, "the request cannot be read");
         return;
     }
-    struct kjob *j = k->stopping || k->died ? NULL : job_new(c, &m);
+    struct kjob *j = NULL;
+    uint8_t asked[SHA256_BYTES];
+    if (m.key[0]) {
+        if (!(m.flags & EXEC_LAST) || strlen(m.key) > JOB_KEY_MAX) {
+            client_error(c, PALE_BAD_INPUT, "a key is for commands that last, and no longer than 128 bytes");
+            return;
+        }
+        struct sha256 h;
+        sha256_init(&h);
+        sha256_add(&h, p, n);
+        sha256_final(&h, asked);
+        if ((j = find_key(k, m.key))) {
+            if (memcmp(j->asked, asked, sizeof(asked)) != 0)
+                client_error(c, PALE_EXISTS, "that key was used for another command already");
+            else
+                work_attach(c, j, 0);
+            return;
+        }
+    }
+    j = k->stopping || k->died ? NULL : job_new(c, &m);
     if (!j) {
         client_error(c, k->stopping || k->died ? PALE_GONE : PALE_NO_MEMORY,
                      k->stopping || k->died ? "the box is ending; try again" : "out of memory");
         return;
+    }
+    if (m.key[0]) {
+        memcpy(j->asked, asked, sizeof(asked));
+        snprintf(j->key, sizeof(j->key), "%s", m.key);
     }
     /* Before it starts: should the box die of it, this client is told. */
     if (!j->detached) {
@@ -221,7 +262,28 @@ void work_exec(struct client *c, const void *p, size_t n)
     } else if (j->detached) {
         tell_started(c, j);
         client_finish(c);
+    } else if (j->lasts && c->job == j) {
+        tell_started(c, j);
     }
+}
+
+void work_attach(struct client *c, struct kjob *j, uint64_t offset)
+{
+    if (!j->lasts) {
+        client_error(c, PALE_BAD_INPUT, "that command belongs to the connection that started it");
+        return;
+    }
+    struct client *old = j->client;
+    j->client = c;
+    c->job = j;
+    if (old) {
+        old->job = NULL;
+        client_error(old, PALE_BUSY, "somebody else has attached to the command");
+    }
+    tell_started(c, j);
+    joblog_begin(c, j, offset);
+    joblog_send(c);
+    work_pay_credit(c->job);
 }
 
 void work_stdin(struct kjob *j, const void *p, size_t n)
@@ -229,13 +291,17 @@ void work_stdin(struct kjob *j, const void *p, size_t n)
     if (j->state != JOB_RUNNING)
         return;
     j->in_credit -= n;
+    j->in_bytes += n;
     wire_send(j->k, TO_STDIN, j->chan, p, n);
 }
 
 void work_pay_credit(struct kjob *j)
 {
     /* Half a window at a time keeps the wire quiet; the other half keeps the command going. */
-    if (j->state != JOB_RUNNING || j->window_used < STREAM_WINDOW / 2 || (j->client && j->client->out.len > STREAM_WINDOW))
+    if (!j || j->state != JOB_RUNNING || j->window_used < STREAM_WINDOW / 2)
+        return;
+    const struct client *c = j->client;
+    if (c && c->out.len + (j->lasts ? j->log.end - c->log_at.at : 0) > STREAM_WINDOW)
         return;
     uint64_t v = j->window_used;
     j->window_used = 0;
@@ -263,18 +329,28 @@ void work_output(struct kjob *j, bool is_err, const uint8_t *p, size_t n)
     j->window_used += n;
     j->out_bytes += keep;
     j->dropped_bytes += n - keep;
-    if (keep > 0 && j->detached)
+    if (keep > 0 && j->lasts)
         joblog_add(j, is_err, p, keep);
     else if (keep > 0 && j->client)
         client_send(j->client, is_err ? TELL_STDERR : TELL_STDOUT, p, keep);
     work_pay_credit(j);
 }
 
-/* The job is over for everyone who listens. */
-static void finish(struct kjob *j)
+void work_tell_result(struct client *c, struct kjob *j)
 {
     uint8_t mem[1024];
     struct record_writer w;
+    record_start(&w, mem, sizeof(mem));
+    msg_result_write(&j->result, &w);
+    c->job = NULL;
+    j->client = NULL;
+    client_send(c, TELL_RESULT, mem, w.len);
+    client_finish(c);
+}
+
+/* The job is over for everyone who listens. */
+static void finish(struct kjob *j)
+{
     struct keeper *k = j->k;
     j->state = JOB_ENDED;
     k->ended++;
@@ -285,15 +361,12 @@ static void finish(struct kjob *j)
         j->result.flags |= RESULT_TRUNCATED;
     j->result.message = j->message;
     result_audit(j); /* before anybody is told */
+    client_announce(k, j);
     struct client *c = j->client;
-    if (c) {
-        record_start(&w, mem, sizeof(mem));
-        msg_result_write(&j->result, &w);
-        c->job = NULL;
-        j->client = NULL;
-        client_send(c, TELL_RESULT, mem, w.len);
-        client_finish(c);
-    }
+    if (c && !j->lasts)
+        work_tell_result(c, j);
+    else if (c && c->out.len == 0)
+        joblog_send(c); /* the rest of its output first */
     for (struct client *other = k->clients, *next; other; other = next) {
         next = other->next;
         if (other->waiting != j)
@@ -371,8 +444,10 @@ static void out_of_time(struct loop_timer *t)
 
 void work_client_left(struct kjob *j)
 {
-    if (j->detached || j->state == JOB_ENDED)
+    if (j->lasts || j->state == JOB_ENDED) {
+        work_pay_credit(j); /* nobody holds it up any more */
         return;
+    }
     if (j->state == JOB_RUNNING)
         wire_send(j->k, TO_CLOSE, j->chan, NULL, 0);
     work_kill(j);
@@ -417,6 +492,10 @@ void work_tell(const struct kjob *j, struct msg_job *ret)
         .out_bytes = j->out_bytes,
         .dropped_bytes = j->dropped_bytes,
         .detached = j->detached,
+        .lasts = j->lasts,
+        .tty = j->tty,
+        .in_bytes = j->in_bytes,
+        .key = j->key,
         .command = j->command,
         .message = j->message,
     };

@@ -102,7 +102,7 @@ static bool at_end(const struct record_reader *r)
 static const struct field exec_fields[] = {
     FIELD(F_U64, msg_exec, flags), FIELD(F_U16, msg_exec, rows),   FIELD(F_U16, msg_exec, cols),       FIELD(F_TEXT, msg_exec, user),
     FIELD(F_U32, msg_exec, uid),   FIELD(F_U32, msg_exec, gid),    FIELD(F_U64, msg_exec, timeout_ms), FIELD(F_U64, msg_exec, cpu_ms),
-    FIELD(F_TEXT, msg_exec, cwd),  FIELD(F_TEXT, msg_exec, label),
+    FIELD(F_TEXT, msg_exec, cwd),  FIELD(F_TEXT, msg_exec, label), FIELD(F_TEXT, msg_exec, key),
 };
 
 void msg_exec_write(const struct msg_exec *m, struct record_writer *w)
@@ -184,9 +184,13 @@ SIMPLE_MESSAGE(job, FIELD(F_U64, msg_job, id), FIELD(F_U64, msg_job, pid), FIELD
                FIELD(F_U64, msg_job, started_unix_ms), FIELD(F_U64, msg_job, time_us), FIELD(F_U64, msg_job, status),
                FIELD(F_U64, msg_job, signal), FIELD(F_U64, msg_job, flags), FIELD(F_U64, msg_job, cpu_us), FIELD(F_U64, msg_job, peak_kib),
                FIELD(F_U64, msg_job, out_bytes), FIELD(F_U64, msg_job, dropped_bytes), FIELD(F_BOOL, msg_job, detached),
+               FIELD(F_BOOL, msg_job, lasts), FIELD(F_BOOL, msg_job, tty), FIELD(F_U64, msg_job, in_bytes), FIELD(F_TEXT, msg_job, key),
                FIELD(F_TEXT, msg_job, command), FIELD(F_TEXT, msg_job, message))
 
-SIMPLE_MESSAGE(job_ref, FIELD(F_U64, msg_job_ref, id), FIELD(F_U64, msg_job_ref, signal), FIELD(F_BOOL, msg_job_ref, follow))
+SIMPLE_MESSAGE(job_ref, FIELD(F_U64, msg_job_ref, id), FIELD(F_U64, msg_job_ref, signal), FIELD(F_BOOL, msg_job_ref, follow),
+               FIELD(F_U64, msg_job_ref, offset))
+
+SIMPLE_MESSAGE(attach, FIELD(F_U64, msg_attach, id), FIELD(F_U64, msg_attach, offset))
 
 SIMPLE_MESSAGE(info, FIELD(F_U64, msg_info, version), FIELD(F_U64, msg_info, keeper_pid), FIELD(F_U64, msg_info, init_pid),
                FIELD(F_U64, msg_info, started_unix_ms), FIELD(F_U64, msg_info, jobs), FIELD(F_U64, msg_info, clients),

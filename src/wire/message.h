@@ -14,7 +14,7 @@
 #include "base/limits.h"
 #include "base/record.h"
 
-#define WIRE_VERSION 1u
+#define WIRE_VERSION 2u
 
 enum wire_type {
     /* keeper to init */
@@ -51,6 +51,8 @@ enum wire_type {
     ASK_STOP,
     ASK_POLICY, /* canonical text: the first words to the keeper of a one-shot box */
     ASK_PROVE,  /* one byte: 1 for the full probe */
+    ASK_ATTACH, /* struct msg_attach: to a command that lasts, for its input and output */
+    ASK_WATCH,  /* TELL_INFO, then TELL_JOB whenever one begins or ends, until the connection does */
     /* keeper to client */
     TELL_STARTED = 192, /* u64: job number */
     TELL_STDOUT,
@@ -61,6 +63,8 @@ enum wire_type {
     TELL_JOB,    /* struct msg_job, one per job */
     TELL_DONE,
     TELL_RECEIPT, /* lines for people (name, expected, observed, ok), an empty one, the receipt as JSON */
+    TELL_MISSED,  /* u64: so many bytes of output came before what follows and are no longer kept */
+    TELL_OFFSET,  /* u64: the number of the first output byte that follows */
 };
 
 enum exec_flag {
@@ -69,7 +73,8 @@ enum exec_flag {
     EXEC_DETACH = 4,  /* client to keeper only */
     EXEC_BUILTIN = 8, /* argv[0] names a function of pale-init, run under the command's own confinement */
     EXEC_SHARE = 16,  /* stderr goes where stdout goes */
-    EXEC_FLAGS_ALL = 31,
+    EXEC_LAST = 32,   /* client to keeper only: it outlives this connection, and its output is kept for who attaches */
+    EXEC_FLAGS_ALL = 63,
 };
 
 struct msg_exec {
@@ -81,6 +86,7 @@ struct msg_exec {
     uint64_t cpu_ms;     /* to init; 0: none */
     const char *cwd;     /* "" : the default */
     const char *label;   /* to a keeper: what the audit shows for a builtin */
+    const char *key;     /* to a keeper, with EXEC_LAST: the same request with the same key is the same command; "": none */
     size_t argc, envc;   /* before the long lists, of which mostly the first page alone is used */
     const char *argv[EXEC_STRINGS_MAX + 1];
     const char *env[EXEC_STRINGS_MAX + 1]; /* "NAME=value" */
@@ -164,7 +170,9 @@ struct msg_job {
     uint64_t started_unix_ms, time_us;
     uint64_t status, signal, flags; /* as in msg_result, once ended */
     uint64_t cpu_us, peak_kib, out_bytes, dropped_bytes;
-    bool detached;
+    bool detached, lasts, tty;
+    uint64_t in_bytes;   /* of input it was given */
+    const char *key;     /* what its request had; "" */
     const char *command; /* quoted for people */
     const char *message;
 };
@@ -176,9 +184,17 @@ struct msg_job_ref {
     uint64_t id;
     uint64_t signal; /* kill: 0 means the whole tree at once */
     bool follow;     /* logs */
+    uint64_t offset; /* logs: the first output byte wanted */
 };
 void msg_job_ref_write(const struct msg_job_ref *m, struct record_writer *w);
 bool msg_job_ref_parse(const void *p, size_t n, struct msg_job_ref *ret);
+
+struct msg_attach {
+    uint64_t id;
+    uint64_t offset; /* the first output byte wanted */
+};
+void msg_attach_write(const struct msg_attach *m, struct record_writer *w);
+bool msg_attach_parse(const void *p, size_t n, struct msg_attach *ret);
 
 struct msg_info {
     uint64_t version, keeper_pid, init_pid, started_unix_ms, jobs, clients, ended;

@@ -10,8 +10,8 @@ static struct msg_exec in, out;
 static size_t sample(void)
 {
     struct record_writer w;
-    in =
-        (struct msg_exec){.flags = EXEC_TTY | EXEC_STDIN, .rows = 24, .cols = 80, .user = "agent", .cwd = "/tmp", .label = "", .cpu_ms = 5};
+    in = (struct msg_exec){
+        .flags = EXEC_TTY | EXEC_STDIN, .rows = 24, .cols = 80, .user = "agent", .cwd = "/tmp", .label = "", .key = "again", .cpu_ms = 5};
     in.argv[0] = "sh";
     in.argv[1] = "-c";
     in.argv[2] = "";
@@ -35,6 +35,7 @@ static void exec_round_trips(void **state)
     assert_null(out.argv[3]);
     assert_string_equal(out.env[0], "A=b");
     assert_string_equal(out.cwd, "/tmp");
+    assert_string_equal(out.key, "again");
     assert_int_equal(out.cpu_ms, 5);
 }
 

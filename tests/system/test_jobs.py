@@ -2,13 +2,17 @@
 """Detached commands, ps, kill, wait, logs; the audit log; starting, stopping and removing boxes."""
 import json
 import os
+import pathlib
 import re
 import signal
+import struct
+import subprocess
 import time
 
 import pytest
 
-from harness import processes_of, wait_until
+import wire
+from harness import Terminal, processes_of, wait_until
 
 
 def detach(pale, box, *command, flags=()):
@@ -74,7 +78,7 @@ def test_ps_of_a_stopped_box_is_empty(pale):
     assert pale.json("ps", "--json", "b") == []
 
 
-@pytest.mark.parametrize("verb", ["wait", "logs", "kill"])
+@pytest.mark.parametrize("verb", ["wait", "logs", "kill", "attach"])
 def test_job_that_is_not_there(pale, box, verb):
     done = pale.run(verb, box, "4711")
     assert done.code == 125 and "4711" in done.errors
@@ -291,3 +295,114 @@ def test_a_signal_while_a_one_shot_box_is_made_ends_the_command(pale):
         time.sleep(ms / 1000)
         p.send_signal(signal.SIGTERM)
         assert p.wait(10) in (143, -signal.SIGTERM), ms
+
+
+# --- commands that last ---
+
+def keeper(pale, box):
+    return wire.Keeper(pathlib.Path(pale.env["XDG_RUNTIME_DIR"]) / "pale" / f"{pale.json('inspect', '--json', box)['id']}.sock")
+
+
+@pytest.mark.basic
+def test_kept_command_goes_on_when_its_client_is_killed(pale, box):
+    script = "echo one; echo two >&2; read x; echo got $x; exit 7"
+    p = subprocess.Popen([pale.program, "exec", "-i", "--keep", box, "--", "sh", "-c", script], env=pale.env, cwd=pale.home,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert p.stdout.readline() == b"one\n"
+    p.kill()
+    p.communicate()
+    (job,) = [j["job"] for j in pale.json("ps", "--json", box) if j["state"] == "running"]
+    back = pale.run("attach", box, str(job), input=b"three\n")
+    assert back.code == 7 and back.text == "one\ngot three\n" and back.errors.startswith("two\n") and "exit=7" in back.errors
+    again = pale.run("attach", "-q", box, str(job))  # it has ended; what it printed is kept
+    assert (again.code, again.text, again.errors) == (7, "one\ngot three\n", "two\n")
+    for verb in (["attach", "-q"], ["logs"]):  # bytes of both streams count
+        assert pale.run(*verb, "--offset", "10", box, str(job)).text == "t three\n"
+
+
+def test_command_that_does_not_last_is_nobody_elses(pale, box):
+    k = keeper(pale, box).exec("sleep", "60", flags=("EXEC_STDIN",))
+    assert wait_until(lambda: [j for j in pale.json("ps", "--json", box) if j["state"] == "running"])
+    (job,) = [j["job"] for j in pale.json("ps", "--json", box) if j["state"] == "running"]
+    refused = pale.run("attach", box, str(job))
+    assert refused.code == 125 and "belongs to the connection that started it" in refused.errors
+    k.close()
+    assert wait_until(lambda: pale.json("ps", "--json", box) == [])
+
+
+def test_same_key_is_the_same_command(pale, box):
+    script = ("sh", "-c", "echo x >> /tmp/ran; sleep 0.3; wc -l < /tmp/ran; exit 3")
+    first = keeper(pale, box).exec(*script, key="k1")
+    assert first.until("TELL_STARTED")
+    second = keeper(pale, box).exec(*script, key="k1")  # while it runs: the first is let go
+    told = second.all()
+    assert told[0] == b"1\n" and told[3] == 3
+    assert first.all()[3].startswith("somebody else has attached")
+    assert keeper(pale, box).exec(*script, key="k1").all() == told  # and after its end
+    assert keeper(pale, box).exec("true", key="k1").all()[3] == "that key was used for another command already"
+    assert keeper(pale, box).exec(*script, key="k2").all()[0] == b"2\n"
+    assert "longer than 128" in keeper(pale, box).exec("true", key="k" * 129).all()[3]
+    assert "for commands that last" in keeper(pale, box).exec("true", key="k3", flags=()).all()[3]
+
+
+def test_slow_reader_of_a_kept_command_holds_it_up_and_loses_nothing(pale, box):
+    """Far more than is kept: with somebody attached the command waits, without it goes on and the newest stays."""
+    k = keeper(pale, box).exec("sh", "-c", "head -c 90000000 /dev/zero; echo done >&2")
+    time.sleep(0.5)
+    held = [j for j in pale.json("ps", "--json", box) if j["state"] == "running"]
+    assert held, "it did not wait for its reader"
+    out, err, _, status = k.all()
+    assert len(out) == 90000000 and err == b"done\n" and status == 0
+
+
+def test_what_is_no_longer_kept_is_told(pale, box):
+    box = pale.create("much", "--output", "200M")
+    k = keeper(pale, box).exec("sh", "-c", "head -c 90000000 /dev/zero; echo done")
+    job = struct.unpack("<Q", k.until("TELL_STARTED")[-1][1])[0]
+    k.close()
+    assert pale.run("wait", box, str(job)).code == 0
+    frames = keeper(pale, box).attach(job).until("TELL_RESULT")
+    missed = sum(struct.unpack("<Q", d)[0] for n, d in frames if n == "TELL_MISSED")
+    begins = struct.unpack("<Q", next(d for n, d in frames if n == "TELL_OFFSET"))[0]
+    got = b"".join(d for n, d in frames if n == "TELL_STDOUT")
+    assert missed + begins > 20000000 and missed + begins + len(got) == 90000005 and got.endswith(b"done\n")
+    shown = pale.ok("logs", box, str(job))
+    assert shown.out.endswith(b"done\n") and len(shown.out) < 70 << 20
+
+
+def test_terminal_survives_its_client(pale, box):
+    t = Terminal([pale.program, "exec", "-it", "--keep", box, "--", "bash", "--norc"], pale.env, cwd=pale.home)
+    t.line("X=kept; echo ready-$((40+2))")
+    t.expect("ready-42")
+    t.close()
+    (job,) = [j["job"] for j in pale.json("ps", "--json", box) if j["state"] == "running"]
+    t = Terminal([pale.program, "attach", box, str(job)], pale.env, rows=31, cols=97, cwd=pale.home)
+    t.expect("ready-42")  # what was on the screen comes again
+    t.line("stty size; echo var-$X")
+    t.expect("31 97")
+    t.expect("var-kept")
+    t.resize(40, 100)
+    t.line("sleep 0.2; stty size; exit 4")
+    t.expect("40 100")
+    assert t.wait() == 4
+    t.close()
+
+
+def test_watcher_hears_of_every_job(pale, box):
+    w = keeper(pale, box).ask("ASK_WATCH")
+    assert w.next()[0] == "TELL_INFO"
+    pale.run("exec", "-q", box, "--", "sh", "-c", "exit 9")
+    begun, ended = (wire.texts_and_numbers(w.next()[1]) for _ in range(2))
+    assert begun[2] == 1 and ended[2] == 2 and ended[5] == 9 and begun[0] == ended[0]
+    pale.ok("stop", box)
+    assert w.next()[0] == "TELL_ERROR" and w.next() is None
+
+
+def test_remembered_commands_are_bounded(pale, box):
+    for i in range(300):
+        keeper(pale, box).exec("head", "-c", "5000", "/dev/zero", key=f"n{i}").all()
+    jobs = pale.json("ps", "--json", box)
+    assert 200 <= len(jobs) <= 257
+    state = pathlib.Path(pale.json("inspect", "--json", box)["state_dir"])
+    assert wait_until(lambda: len(list(state.glob("job-*.log"))) <= 257)
+    assert keeper(pale, box).exec("head", "-c", "5000", "/dev/zero", key="n0").all()[2] > 300  # forgotten: a new one
