@@ -117,6 +117,23 @@ int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t
     return 0;
 }
 
+int fd_write_new(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e)
+{
+    char from[300];
+    own_fd fd = openat(dirfd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+    bool named = fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL);
+    snprintf(from, sizeof(from), named ? ".%s.new" : "/proc/self/fd/%.0s%d", name, fd);
+    if (named)
+        fd = openat(dirfd, from, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
+    int r = 0;
+    if (fd < 0 || !fd_write_full(fd, p, n) || (durable && fsync(fd) < 0) ||
+        linkat(named ? dirfd : AT_FDCWD, from, dirfd, name, named ? 0 : AT_SYMLINK_FOLLOW) < 0)
+        r = errno == EEXIST ? err_set(e, PALE_EXISTS, "%s is there already", name) : err_os(e, "write %s", name);
+    if (named && fd >= 0)
+        unlinkat(dirfd, from, 0);
+    return r;
+}
+
 /* Makes a folder its owner closed readable again: by what was opened, not by a name that may be a link by then. */
 static bool open_up(int dirfd, const char *name)
 {

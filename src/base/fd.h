@@ -34,6 +34,10 @@ int fd_open_real_dir(const char *path);
  * is on the disk before it has the name. */
 int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e) MUST_CHECK;
 
+/* Writes a file that is not there yet; it gets its name only when it is whole, and whoever is killed over it leaves nothing, but on
+ * file systems that know no file without a name. PALE_EXISTS if there is one of that name. */
+int fd_write_new(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e) MUST_CHECK;
+
 /* Removes a tree of any depth below dirfd without ever following a symlink; no error if there is none. Folders that their owner
  * has closed are opened where we may. After a failure some of the tree may be gone, and some have moved up in it. */
 int fd_remove_tree(int dirfd, const char *name, struct pale_err *e) MUST_CHECK;

@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,12 +16,10 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/number.h"
 #include "base/own.h"
 #include "box/place.h"
 
 #define BOOT_PREFIX 8
-#define NEW_WORD "-new-"
 
 static int read_boot(char ret[40], struct pale_err *e)
 {
@@ -40,6 +37,15 @@ static void add_program(struct buf *b, const char *path)
     if (stat(path, &st) == 0)
         buf_addf(b, "%s %llu %llu %lld %lld.%ld\n", path, (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
                  (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec);
+}
+
+static bool read_digest(int dir, const char *name, char ret[SHA256_HEX])
+{
+    own_fd fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd >= 0 && fd_read_full(fd, ret, 64) == 64 && strspn(ret, "0123456789abcdef") == 64)
+        return true;
+    ret[0] = 0;
+    return false;
 }
 
 int proved_find(const struct proved_kind *k, struct proved *ret, struct pale_err *e)
@@ -66,21 +72,11 @@ int proved_find(const struct proved_kind *k, struct proved *ret, struct pale_err
     snprintf(ret->name, sizeof(ret->name), "%.*s-%.40s", BOOT_PREFIX, ret->boot, key);
     char path[sizeof(ret->dir) + sizeof(ret->name) + 1];
     snprintf(path, sizeof(path), "%s/%s", ret->dir, ret->name);
-    own_fd fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd >= 0 && fd_read_full(fd, ret->digest, 64) == 64 && strspn(ret->digest, "0123456789abcdef") == 64)
+    if (read_digest(AT_FDCWD, path, ret->digest))
         return 0;
-    ret->digest[0] = 0;
     if (mkdir(ret->dir, 0700) < 0 && errno != EEXIST)
         return err_os(e, "make %s", ret->dir);
     return 0;
-}
-
-/* Half a file of a keeper that was killed over it. */
-static bool is_litter(const char *name)
-{
-    const char *pid = strstr(name, NEW_WORD);
-    uint64_t n = 0;
-    return pid && (!number_u64(pid + strlen(NEW_WORD), INT32_MAX, &n) || (kill((pid_t)n, 0) < 0 && errno == ESRCH));
 }
 
 static void clear_away(int dir, const char *boot)
@@ -90,27 +86,32 @@ static void clear_away(int dir, const char *boot)
         for (long at = 0; at < n;) {
             const struct dirent *d = (const void *)(block + at);
             at += d->d_reclen;
-            if (d->d_name[0] != '.' && (strncmp(d->d_name, boot, BOOT_PREFIX) != 0 || is_litter(d->d_name)))
+            if (d->d_name[0] != '.' && strncmp(d->d_name, boot, BOOT_PREFIX) != 0)
                 unlinkat(dir, d->d_name, 0);
         }
 }
 
 int proved_store(struct proved *p, const char *receipt, size_t n, const struct sealed *sealed, struct pale_err *e)
 {
-    char tmp[64], head[320];
+    own_buf b = {0};
     own_fd dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (dir < 0)
         return err_os(e, "open %s", p->dir);
     clear_away(dir, p->boot);
     sha256_hex(receipt, n, p->digest);
-    snprintf(tmp, sizeof(tmp), "%.*s" NEW_WORD "%d", BOOT_PREFIX, p->boot, (int)getpid());
-    own_fd fd = openat(dir, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    snprintf(head, sizeof(head), "%s\n%s\n%s\n", p->digest, sealed->key, sealed->signature);
-    if (fd < 0 || !fd_write_full(fd, head, strlen(head)) || !fd_write_full(fd, receipt, n) || renameat(dir, tmp, dir, p->name) < 0) {
-        int r = err_os(e, "write %s/%s", p->dir, p->name);
-        unlinkat(dir, tmp, 0);
-        p->digest[0] = 0;
-        return r;
+    buf_init(&b, 1 << 20);
+    buf_addf(&b, "%s\n%s\n%s\n", p->digest, sealed->key, sealed->signature);
+    buf_add(&b, receipt, n);
+    int r = b.failed ? err_nomem(e) : fd_write_new(dir, p->name, b.data, b.len, 0600, false, e);
+    /* One of the same kind was faster, and its receipt is as good; or what is there is no receipt. */
+    if (r == -PALE_EXISTS && read_digest(dir, p->name, p->digest))
+        return 0;
+    if (r == -PALE_EXISTS) {
+        sha256_hex(receipt, n, p->digest);
+        unlinkat(dir, p->name, 0);
+        r = fd_write_new(dir, p->name, b.data, b.len, 0600, false, e);
     }
-    return 0;
+    if (r < 0)
+        p->digest[0] = 0;
+    return r < 0 ? err_prefix(e, "%s", p->dir) : 0;
 }

@@ -20,22 +20,11 @@ static_assert(HOSTKEY_PUBLIC == crypto_sign_PUBLICKEYBYTES && HOSTKEY_SECRET == 
                   HOSTKEY_SIGNATURE == crypto_sign_BYTES,
               "the sizes of Ed25519");
 
-/* The file gets its name only when it is whole, and only if nobody was faster; whoever is killed over it leaves nothing. */
+/* Somebody may have been faster: then theirs is the one. */
 static int write_new(int dir, const char *name, const char *text, struct pale_err *e)
 {
-    char from[64];
-    own_fd fd = openat(dir, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
-    /* Some file systems know no file without a name. */
-    bool named = fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL);
-    snprintf(from, sizeof(from), named ? ".%s.new" : "/proc/self/fd/%.0s%d", name, fd);
-    if (named)
-        fd = openat(dir, from, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || !fd_write_full(fd, text, strlen(text)) || fsync(fd) < 0 ||
-        (linkat(named ? dir : AT_FDCWD, from, dir, name, named ? 0 : AT_SYMLINK_FOLLOW) < 0 && errno != EEXIST))
-        return err_os(e, "write %s", name);
-    if (named)
-        unlinkat(dir, from, 0);
-    return 0;
+    int r = fd_write_new(dir, name, text, strlen(text), 0600, true, e);
+    return r == -PALE_EXISTS ? 0 : r;
 }
 
 static int make_key(int dir, struct pale_err *e)

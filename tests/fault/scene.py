@@ -364,7 +364,7 @@ class Scene:
         found += [f"runtime file {n}" for n in shared[1:]]
         found += [f"box folder {p.name}" for p in self.boxes.glob("*")] + [f"state folder {p.name}" for p in (self.state / "boxes").glob("*")]
         found += [f"state file {p.name}" for p in self.state.glob("*") if p.name not in ("boxes", "runs.audit", "runs.audit.head", "host.key", "host.pub", "proved")]
-        found += [f"half a proof {p.name}" for p in (self.state / "proved").glob("*-new-*")]
+        found += [f"half a proof {p.name}" for p in (self.state / "proved").glob(".*")]
         found += [f"cgroup {g}" for g in self.cgroups_left()]
         with open("/proc/self/mountinfo") as f:
             found += [f"mount {line.split()[4]}" for line in f if str(self.root) in line]
