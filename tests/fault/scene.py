@@ -136,11 +136,14 @@ class Scene:
         words += [*(["/usr/bin/env", *(f"{k}={v}" for k, v in only.items())] if only else []), self.pale.program, *command]
         (self.root / "report").unlink(missing_ok=True)
         with open(self.root / "out", "w+b") as out, open(self.root / "err", "w+b") as err:
-            subprocess.run(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env={**self.pale.env, **(env or {})}, cwd=self.root / "home",
+            injector = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env={**self.pale.env, **(env or {})}, cwd=self.root / "home",
                            timeout=3 * LIMIT_MS / 1000 + 10)
             out.seek(0)
             err.seek(0)
-            report = json.loads((self.root / "report").read_text())
+            told = (self.root / "report").read_text()
+            if not told:
+                raise RuntimeError(f"the injector ended with {injector.returncode} and told nothing; it said {err.read()[-400:]!r}")
+            report = json.loads(told)
             if report.get("hit"):
                 report["hit"]["name"] = NAMES.get(report["hit"]["call"], str(report["hit"]["call"]))
             text = out.read()
