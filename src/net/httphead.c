@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the reading of HTTP heads. */
+#include "net/httphead.h"
+
+#include <string.h>
+
+#define METHOD_MAX 16
+#define NAME_MAX_BYTES 64
+#define LENGTH_DIGITS_MAX 18 /* fits 64 bits whatever they are */
+
+static bool is_token(unsigned char c)
+{
+    static const char more[] = "!#$%&'*+-.^_`|~";
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c && strchr(more, c));
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c + 32) : c;
+}
+
+bool http_is(const struct http_text *t, const char *word)
+{
+    size_t n = strlen(word);
+    if (t->len != n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if (lower(t->at[i]) != lower(word[i]))
+            return false;
+    return true;
+}
+
+const struct http_text *http_find(const struct http_head *h, const char *name)
+{
+    for (size_t i = 0; i < h->count; i++)
+        if (http_is(&h->header[i].name, name))
+            return &h->header[i].value;
+    return NULL;
+}
+
+/* A line without its end; *at moves behind it. -1: a byte that no line has. 0: it is not all here. */
+static int take_line(const char *p, size_t n, size_t *at, struct http_text *ret)
+{
+    size_t i = *at;
+    for (; i < n; i++) {
+        unsigned char c = (unsigned char)p[i];
+        if (c == '\r')
+            break;
+        if ((c < 0x20 && c != '\t') || c >= 0x7f)
+            return -1;
+    }
+    if (i + 1 >= n)
+        return 0;
+    if (p[i + 1] != '\n')
+        return -1;
+    *ret = (struct http_text){p + *at, i - *at};
+    *at = i + 2;
+    return 1;
+}
+
+static int request_line(const struct http_text *line, struct http_head *ret)
+{
+    const char *end = line->at + line->len, *c = line->at;
+    while (c < end && *c >= 'A' && *c <= 'Z')
+        c++;
+    ret->method = (struct http_text){line->at, (size_t)(c - line->at)};
+    if (ret->method.len == 0 || ret->method.len > METHOD_MAX || c == end || *c != ' ')
+        return -400;
+    const char *target = ++c;
+    while (c<end && * c> ' ')
+        c++;
+    ret->target = (struct http_text){target, (size_t)(c - target)};
+    if (ret->target.len > HTTP_TARGET_MAX)
+        return -414;
+    if (ret->target.len == 0 || *target != '/' || c == end)
+        return -400;
+    const struct http_text version = {c + 1, (size_t)(end - c - 1)};
+    if (version.len != 8 || memcmp(version.at, "HTTP/", 5) != 0)
+        return -400;
+    return memcmp(version.at, "HTTP/1.1", 8) == 0 ? 0 : -505;
+}
+
+static int status_line(const struct http_text *line, struct http_head *ret)
+{
+    const char *s = line->at;
+    if (line->len < 12 || memcmp(s, "HTTP/1.1 ", 9) != 0 || (line->len > 12 && s[12] != ' '))
+        return -400;
+    for (int i = 9; i < 12; i++) {
+        if (s[i] < '0' || s[i] > '9')
+            return -400;
+        ret->status = ret->status * 10 + (unsigned)(s[i] - '0');
+    }
+    return ret->status >= 100 && ret->status <= 599 ? 0 : -400;
+}
+
+static int header_line(const struct http_text *line, struct http_head *ret)
+{
+    size_t n = 0;
+    if (ret->count == HTTP_HEADERS_MAX)
+        return -431;
+    while (n < line->len && is_token((unsigned char)line->at[n]))
+        n++;
+    if (n == 0 || n > NAME_MAX_BYTES || n == line->len || line->at[n] != ':')
+        return -400;
+    const char *v = line->at + n + 1, *end = line->at + line->len;
+    while (v < end && (*v == ' ' || *v == '\t'))
+        v++;
+    while (end > v && (end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    ret->header[ret->count++] = (struct http_header){{line->at, n}, {v, (size_t)(end - v)}};
+    return 0;
+}
+
+static bool take_length(const struct http_text *t, uint64_t *ret)
+{
+    uint64_t v = 0;
+    if (t->len == 0 || t->len > LENGTH_DIGITS_MAX)
+        return false;
+    for (size_t i = 0; i < t->len; i++) {
+        if (t->at[i] < '0' || t->at[i] > '9')
+            return false;
+        v = v * 10 + (uint64_t)(t->at[i] - '0');
+    }
+    *ret = v;
+    return true;
+}
+
+/* A list of words, as Connection has. */
+static bool has_word(const struct http_text *t, const char *word)
+{
+    size_t at = 0;
+    while (at < t->len) {
+        size_t n = 0;
+        while (at < t->len && (t->at[at] == ',' || t->at[at] == ' ' || t->at[at] == '\t'))
+            at++;
+        while (at + n < t->len && t->at[at + n] != ',' && t->at[at + n] != ' ' && t->at[at + n] != '\t')
+            n++;
+        if (http_is(&(struct http_text){t->at + at, n}, word))
+            return true;
+        at += n;
+    }
+    return false;
+}
+
+/* What the headers say about the message itself. Those that decide where it ends come once. */
+static int understand(struct http_head *h, enum http_side side)
+{
+    bool has_length = false, has_coding = false, has_host = false;
+    for (size_t i = 0; i < h->count; i++) {
+        const struct http_header *x = &h->header[i];
+        if (http_is(&x->name, "content-length")) {
+            if (has_length || !take_length(&x->value, &h->length))
+                return -400;
+            has_length = true;
+        } else if (http_is(&x->name, "transfer-encoding")) {
+            if (has_coding)
+                return -400;
+            if (!http_is(&x->value, "chunked"))
+                return -501;
+            has_coding = true;
+        } else if (http_is(&x->name, "host")) {
+            if (has_host || x->value.len == 0)
+                return -400;
+            has_host = true;
+        } else if (http_is(&x->name, "connection")) {
+            h->close = h->close || has_word(&x->value, "close");
+            h->upgrade = h->upgrade || has_word(&x->value, "upgrade");
+        } else if (http_is(&x->name, "expect")) {
+            if (!http_is(&x->value, "100-continue"))
+                return -400;
+            h->expects = true;
+        }
+    }
+    if (has_length && has_coding)
+        return -400;
+    if (side == HTTP_REQUEST && !has_host)
+        return -400;
+    bool bodiless = side == HTTP_RESPONSE && (h->status < 200 || h->status == 204 || h->status == 304);
+    h->body = bodiless                             ? HTTP_BODY_NONE
+              : has_coding                         ? HTTP_BODY_CHUNKED
+              : has_length && h->length > 0        ? HTTP_BODY_LENGTH
+              : has_length || side == HTTP_REQUEST ? HTTP_BODY_NONE
+                                                   : HTTP_BODY_CLOSE;
+    return 0;
+}
+
+int http_head_parse(const char *p, size_t n, enum http_side side, struct http_head *ret, size_t *ret_used)
+{
+    size_t at = 0, have = n < HTTP_HEAD_MAX ? n : HTTP_HEAD_MAX;
+    struct http_text line;
+    *ret = (struct http_head){0};
+    int r, got = take_line(p, have, &at, &line);
+    if (got == 1 && (r = side == HTTP_REQUEST ? request_line(&line, ret) : status_line(&line, ret)) < 0)
+        return r;
+    while (got == 1 && (got = take_line(p, have, &at, &line)) == 1 && line.len > 0)
+        if ((r = header_line(&line, ret)) < 0)
+            return r;
+    if (got < 0)
+        return -400;
+    if (got == 0)
+        return have == HTTP_HEAD_MAX ? -431 : 0;
+    if ((r = understand(ret, side)) < 0)
+        return r;
+    *ret_used = at;
+    return 1;
+}
