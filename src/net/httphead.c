@@ -142,45 +142,59 @@ static bool has_word(const struct http_text *t, const char *word)
     return false;
 }
 
-/* What the headers say about the message itself. Those that decide where it ends come once. */
+/* Which of the headers came that may come once. */
+struct seen {
+    bool length, coding, host;
+};
+
+/* What one header says about the message itself. */
+static int obey(struct http_head *h, const struct http_header *x, struct seen *seen)
+{
+    if (http_is(&x->name, "content-length")) {
+        if (seen->length || !take_length(&x->value, &h->length))
+            return -400;
+        seen->length = true;
+    } else if (http_is(&x->name, "transfer-encoding")) {
+        if (seen->coding || !http_is(&x->value, "chunked"))
+            return seen->coding ? -400 : -501;
+        seen->coding = true;
+    } else if (http_is(&x->name, "host")) {
+        if (seen->host || x->value.len == 0)
+            return -400;
+        seen->host = true;
+    } else if (http_is(&x->name, "connection")) {
+        h->close = h->close || has_word(&x->value, "close");
+        h->upgrade = h->upgrade || has_word(&x->value, "upgrade");
+    } else if (http_is(&x->name, "expect")) {
+        if (!http_is(&x->value, "100-continue"))
+            return -400;
+        h->expects = true;
+    }
+    return 0;
+}
+
+static enum http_body body_of(const struct http_head *h, const struct seen *seen, enum http_side side)
+{
+    if (side == HTTP_RESPONSE && (h->status < 200 || h->status == 204 || h->status == 304))
+        return HTTP_BODY_NONE;
+    if (seen->coding)
+        return HTTP_BODY_CHUNKED;
+    if (seen->length)
+        return h->length > 0 ? HTTP_BODY_LENGTH : HTTP_BODY_NONE;
+    return side == HTTP_REQUEST ? HTTP_BODY_NONE : HTTP_BODY_CLOSE;
+}
+
 static int understand(struct http_head *h, enum http_side side)
 {
-    bool has_length = false, has_coding = false, has_host = false;
-    for (size_t i = 0; i < h->count; i++) {
-        const struct http_header *x = &h->header[i];
-        if (http_is(&x->name, "content-length")) {
-            if (has_length || !take_length(&x->value, &h->length))
-                return -400;
-            has_length = true;
-        } else if (http_is(&x->name, "transfer-encoding")) {
-            if (has_coding)
-                return -400;
-            if (!http_is(&x->value, "chunked"))
-                return -501;
-            has_coding = true;
-        } else if (http_is(&x->name, "host")) {
-            if (has_host || x->value.len == 0)
-                return -400;
-            has_host = true;
-        } else if (http_is(&x->name, "connection")) {
-            h->close = h->close || has_word(&x->value, "close");
-            h->upgrade = h->upgrade || has_word(&x->value, "upgrade");
-        } else if (http_is(&x->name, "expect")) {
-            if (!http_is(&x->value, "100-continue"))
-                return -400;
-            h->expects = true;
-        }
-    }
-    if (has_length && has_coding)
+    struct seen seen = {0};
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < h->count; i++)
+        r = obey(h, &h->header[i], &seen);
+    if (r < 0)
+        return r;
+    if ((seen.length && seen.coding) || (side == HTTP_REQUEST && !seen.host))
         return -400;
-    if (side == HTTP_REQUEST && !has_host)
-        return -400;
-    bool bodiless = side == HTTP_RESPONSE && (h->status < 200 || h->status == 204 || h->status == 304);
-    h->body = bodiless                             ? HTTP_BODY_NONE
-              : has_coding                         ? HTTP_BODY_CHUNKED
-              : has_length && h->length > 0        ? HTTP_BODY_LENGTH
-              : has_length || side == HTTP_REQUEST ? HTTP_BODY_NONE
-                                                   : HTTP_BODY_CLOSE;
+    h->body = body_of(h, &seen, side);
     return 0;
 }
 
