@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target: what an HTTP peer sends: heads of requests and responses, request targets, chunked bodies. The first byte chooses.
+/* Fuzz target: what an HTTP peer sends: heads of requests and responses, request targets, chunked bodies, WebSocket
+ * frames. The first byte chooses.
  * What is read whole is read the same in pieces; what is understood is inside what was read. */
 #include <assert.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "net/chunks.h"
 #include "net/httphead.h"
 #include "net/target.h"
+#include "net/wsframe.h"
 
 UNSEEN static void check_inside(const struct http_text *t, const char *p, size_t used)
 {
@@ -87,6 +89,22 @@ static void try_chunks(const char *p, size_t n)
         assert(len[0] == len[1] && used[0] == used[1] && memcmp(whole, pieces, len[0]) == 0);
 }
 
+/* Frames as they follow one another; each writes back to the head that was read. */
+static void try_frames(const char *bytes, size_t n, enum http_side from)
+{
+    const uint8_t *p = (const uint8_t *)bytes;
+    struct ws_frame f, less;
+    size_t used = 0, none = 0;
+    while (n > 0 && ws_parse(p, n, from, &f, &used) == 1) {
+        uint8_t head[WS_HEAD_MAX];
+        size_t len = ws_put_head(head, f.op, f.fin, f.len, f.masked ? f.mask : NULL);
+        assert(used <= n && len + f.len == used && memcmp(head, p, len) == 0 && f.data == p + len);
+        assert(ws_parse(p, used - 1, from, &less, &none) == 0);
+        p += used;
+        n -= used;
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < 1)
@@ -96,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(p);
     memcpy(p, data + 1, size - 1);
     p = realloc(p, size - 1 ? size - 1 : 1);
-    switch (data[0] % 4) {
+    switch (data[0] % 6) {
     case 0:
         try_head(p, size - 1, HTTP_REQUEST);
         break;
@@ -106,8 +124,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 2:
         try_target(p, size - 1);
         break;
-    default:
+    case 3:
         try_chunks(p, size - 1);
+        break;
+    default:
+        try_frames(p, size - 1, data[0] % 6 == 4 ? HTTP_REQUEST : HTTP_RESPONSE);
     }
     free(p);
     return 0;
