@@ -265,10 +265,19 @@ static int run_attach(struct args *a)
     session_init(&s, &r, NULL);
     s.attach = (struct msg_attach){.id = ref.id, .offset = ref.offset};
     s.lasts = true;
-    s.terminal = tty && isatty(0);
+    s.terminal = tty && isatty(0) && !a->json;
     s.forward_input = !args_has(a, "no-stdin");
+    own_buf out = {0}, err = {0};
+    buf_init(&out, a->json ? 1u << 30 : 0);
+    buf_init(&err, a->json ? 1u << 30 : 0);
+    if (a->json) {
+        s.out = &out;
+        s.err = &err;
+    }
     if (session_run(&s, &result, &e) < 0)
         return cli_fail(a, &e);
+    if (a->json)
+        return report_json(&result, &out, &err);
     report_line(&result, args_has(a, "quiet") || s.terminal);
     return (int)result.status;
 }

@@ -316,6 +316,8 @@ def test_kept_command_goes_on_when_its_client_is_killed(pale, box):
     assert back.code == 7 and back.text == "one\ngot three\n" and back.errors.startswith("two\n") and "exit=7" in back.errors
     again = pale.run("attach", "-q", box, str(job))  # it has ended; what it printed is kept
     assert (again.code, again.text, again.errors) == (7, "one\ngot three\n", "two\n")
+    told = json.loads(pale.run("attach", "--json", box, str(job)).text)
+    assert (told["exit"], told["stdout"], told["stderr"]) == (7, "one\ngot three\n", "two\n")
     for verb in (["attach", "-q"], ["logs"]):  # bytes of both streams count
         assert pale.run(*verb, "--offset", "10", box, str(job)).text == "t three\n"
 
