@@ -48,7 +48,7 @@ def kernel_slabs():
     return {k: rows.get(k, 0) for k in ("mnt_namespace", "net_namespace", "pid_namespace", "user_namespace", "uts_namespace")}
 
 
-@pytest.mark.limit(800)
+@pytest.mark.limit(800 + CYCLES // 10)
 def test_create_exec_destroy_cycles_leave_nothing(pale):
     pale.create("warm")
     pale.ok("rm", "warm")
@@ -64,7 +64,7 @@ def test_create_exec_destroy_cycles_leave_nothing(pale):
     assert not [n for n in namespaces() - names if not harness.wait_until(lambda: n not in namespaces(), 2)] or len(namespaces()) <= len(names) + 8
 
 
-@pytest.mark.limit(800)
+@pytest.mark.limit(800 + CYCLES // 10)
 def test_one_shot_cycles_leave_nothing(pale):
     pale.ok("run", "--", "true")
     before = picture(pale)
@@ -80,7 +80,7 @@ def test_one_shot_cycles_leave_nothing(pale):
         assert not grown, grown
 
 
-@pytest.mark.limit(400)
+@pytest.mark.limit(400 + CYCLES // 10)
 def test_one_keeper_over_many_commands_keeps_its_descriptors_and_memory(pale):
     box = pale.create("b")
     keeper, init = pale.info(box)["keeper_pid"], pale.info(box)["init_pid"]
