@@ -86,7 +86,9 @@ static void clear_away(int dir, const char *boot)
         for (long at = 0; at < n;) {
             const struct dirent *d = (const void *)(block + at);
             at += d->d_reclen;
-            if (d->d_name[0] != '.' && strncmp(d->d_name, boot, BOOT_PREFIX) != 0)
+            /* Half a file has a point before its name, where the file system knows none without. */
+            const char *name = d->d_name + (d->d_name[0] == '.');
+            if (name[0] && name[0] != '.' && strncmp(name, boot, BOOT_PREFIX) != 0)
                 unlinkat(dir, d->d_name, 0);
         }
 }

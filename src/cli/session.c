@@ -267,8 +267,6 @@ static int take_frames(struct session *s, struct msg_result *ret, struct pale_er
             s->turned_away = !s->heard && m.code == PALE_GONE;
             return err_set(e, (enum pale_code)m.code, "%s", m.text);
         case TELL_STARTED:
-            if (!msg_u64_parse(f.data, f.len, &s->job))
-                return err_set(e, PALE_PROTOCOL, "the keeper does not speak our language");
             break;
         case TELL_OFFSET:
             s->skip = session_skip(&f, s->attach.offset);

@@ -11,7 +11,6 @@ struct session {
     struct msg_attach attach; /* … to a command that runs or ran already */
     bool forward_input;       /* our standard input goes to the command */
     bool lasts;               /* the command goes on without us */
-    uint64_t job;             /* its number, once we were told */
     uint64_t skip;            /* bytes of output before those that were asked for */
     bool terminal;            /* raw mode, resize, signals by keyboard */
     /* Where output goes: NULL means our own streams. */

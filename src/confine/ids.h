@@ -37,8 +37,7 @@ int ids_write_maps(const struct ids *ids, pid_t pid, struct pale_err *e) MUST_CH
 
 /* A home for the user namespaces of many boxes: one that has the same ids as its parent, all that ids maps to, made with the
  * helpers. Who enters it may write maps by hand, so that the two helpers, slow as programs go, run once and not for every box.
- * Returns a descriptor, which keeps it. Only for
- * maps by_helper. */
+ * Returns a descriptor, which keeps it. Only for maps by_helper. */
 int ids_make_home(const struct ids *ids, struct pale_err *e) MUST_CHECK;
 
 /* The map of the inner user namespace: the same ids again, seen from the outer one. proc_fd is a private procfs. */

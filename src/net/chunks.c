@@ -4,19 +4,13 @@
 
 #include <stdio.h>
 
-#define SIZE_DIGITS_MAX 8u
+#include "net/httphead.h"
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
+#define SIZE_DIGITS_MAX 8u
 
 static int size_byte(struct chunks *c, char b)
 {
-    int v = hex(b);
+    int v = http_hex(b);
     if (v >= 0 && c->digits < SIZE_DIGITS_MAX) {
         c->left = c->left * 16 + (uint64_t)v;
         c->digits++;

@@ -51,5 +51,8 @@ int http_head_parse(const char *p, size_t n, enum http_side side, struct http_he
 /* The value of a header by its name in lower case, or NULL. Where it came twice, the first: none of those we obey may. */
 const struct http_text *http_find(const struct http_head *h, const char *name);
 
+/* The value of a hexadecimal digit, or -1. */
+int http_hex(char c);
+
 /* Is the text this one, whatever its case? */
 bool http_is(const struct http_text *t, const char *word);

@@ -9,14 +9,6 @@ struct store {
     char *at, *end;
 };
 
-static int hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Decodes up to one of the stops; *p moves there. NULL if it cannot be. */
 static const char *take(struct store *s, const char **p, const char *end, const char *stops, bool plus_is_space)
 {
@@ -24,7 +16,7 @@ static const char *take(struct store *s, const char **p, const char *end, const 
     while (*p < end && !strchr(stops, **p)) {
         char c = *(*p)++;
         if (c == '%') {
-            int high = end - *p >= 2 ? hex((*p)[0]) : -1, low = high >= 0 ? hex((*p)[1]) : -1;
+            int high = end - *p >= 2 ? http_hex((*p)[0]) : -1, low = high >= 0 ? http_hex((*p)[1]) : -1;
             if (low < 0 || high + low == 0)
                 return NULL;
             c = (char)(high << 4 | low);
