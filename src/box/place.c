@@ -241,6 +241,54 @@ static int try_place(const char *dir, const char *name, bool project, struct pla
     return 0;
 }
 
+int place_by_id(const char *id, struct place *ret, struct pale_err *e)
+{
+    struct place p = {0};
+    char link[PATH_BYTES_MAX];
+    int r = place_state_dir(link, sizeof(link), e);
+    if (r < 0)
+        return r;
+    if (strlen(id) != BOX_ID_LEN || strspn(id, "0123456789abcdef") != BOX_ID_LEN || !append(link, sizeof(link), "/boxes/") ||
+        !append(link, sizeof(link), id) || !append(link, sizeof(link), "/data"))
+        return err_set(e, PALE_NOT_FOUND, "there is no box with that id");
+    ssize_t n = readlink(link, p.data, sizeof(p.data) - 1);
+    if (n < 0 && errno != ENOENT && errno != EINVAL)
+        return err_os(e, "look at %s", link);
+    p.data[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(p.data, '/');
+    if (!slash || slash == p.data || !path_is_box_name(slash + 1))
+        return err_set(e, PALE_NOT_FOUND, "there is no box with the id %s", id);
+    struct place found;
+    char dir[PATH_BYTES_MAX];
+    memcpy(dir, p.data, (size_t)(slash - p.data));
+    dir[slash - p.data] = 0;
+    const char *last = strrchr(dir, '/');
+    r = try_place(dir, slash + 1, last && strcmp(last, "/.pale") == 0, &found, e);
+    if (r == 0 && strcmp(found.id, id) != 0)
+        r = err_set(e, PALE_NOT_FOUND, "there is no box with the id %s", id);
+    if (r == 0)
+        *ret = found;
+    return r;
+}
+
+int place_each_made(int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e)
+{
+    char dir[PATH_BYTES_MAX];
+    int r = place_state_dir(dir, sizeof(dir), e);
+    if (r < 0)
+        return r;
+    DIR *d = append(dir, sizeof(dir), "/boxes") ? opendir(dir) : NULL;
+    if (!d)
+        return errno == ENOENT ? 0 : err_os(e, "open %s", dir);
+    for (const struct dirent *en; r >= 0 && (en = readdir(d));) {
+        struct place p;
+        if (place_by_id(en->d_name, &p, NULL) == 0)
+            r = fn(arg, &p);
+    }
+    closedir(d);
+    return r < 0 ? r : 0;
+}
+
 static int bad_name(const char *name, struct pale_err *e)
 {
     char shown[100];
@@ -274,7 +322,7 @@ int place_find(const char *name, enum place_scope scope, struct place *ret, stru
             r = got;
         }
     }
-    return r;
+    return r == -PALE_NOT_FOUND && scope == SCOPE_ANY && place_by_id(name, ret, NULL) == 0 ? 0 : r;
 }
 
 int place_refuse_own(const char *path, struct pale_err *e)

@@ -25,8 +25,14 @@ struct place {
 
 enum place_scope { SCOPE_ANY, SCOPE_PROJECT, SCOPE_USER };
 
-/* Finds a box that was made here. */
+/* Finds a box that was made here, by its name, or, if there is none of that name, by its id. */
 int place_find(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e) MUST_CHECK;
+
+/* A box by its id, wherever it is. */
+int place_by_id(const char *id, struct place *ret, struct pale_err *e) MUST_CHECK;
+
+/* Calls fn for each box that this user has made, in whatever project; stops at a negative answer. */
+int place_each_made(int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e) MUST_CHECK;
 
 /* Decides where a new box of that name goes and makes its folders: in .pale of the working folder's project, or the user's own.
  * PALE_EXISTS if there is one. */

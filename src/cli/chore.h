@@ -5,7 +5,7 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "cli/reach.h"
+#include "box/reach.h"
 #include "cli/session.h"
 
 struct chore {

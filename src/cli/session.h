@@ -2,7 +2,7 @@
 /* A session: one command in a box with this process's standard streams, or with buffers of the caller's. */
 #pragma once
 
-#include "cli/reach.h"
+#include "box/reach.h"
 #include "wire/message.h"
 
 struct session {

@@ -8,10 +8,11 @@
 
 #include "base/number.h"
 #include "base/own.h"
+#include "box/life.h"
+#include "box/reach.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
 #include "cli/lookup.h"
-#include "cli/reach.h"
 #include "cli/shown_receipt.h"
 #include "cli/verbs.h"
 #include "wire/message.h"
@@ -36,9 +37,9 @@ static int begin_birth(const struct args *a, const char *name, const struct poli
 {
     reach_init(&b->reach);
     bool start = !args_has(a, "no-start");
-    int r = lookup_make(name, args_has(a, "in-project") ? SCOPE_PROJECT : SCOPE_USER, policy, !start, &b->place, e);
+    int r = life_make(name, args_has(a, "in-project") ? SCOPE_PROJECT : SCOPE_USER, policy, !start, &b->place, e);
     if (r == 0 && start && (r = reach_start(&b->reach, &b->place, home, e)) < 0)
-        lookup_take_back(&b->place);
+        life_take_back(&b->place);
     return r;
 }
 
@@ -79,7 +80,7 @@ static int end_birth(const struct args *a, struct birth *b, struct pale_err *e)
     int r = args_has(a, "no-start") ? 0 : await_birth(b, e);
     reach_close(&b->reach);
     if (r < 0 && r != -PALE_BUSY)
-        lookup_take_back(&b->place);
+        life_take_back(&b->place);
     return r < 0 ? r : tell_birth(a, &b->place, e);
 }
 
@@ -213,7 +214,7 @@ static int run_inspect(struct args *a)
     struct msg_info info = {0};
     char digest[SHA256_HEX];
     reach_init(&r);
-    if (lookup_box(a, a->word[0], &p, &e) < 0 || lookup_policy(&p, &policy, &e) < 0)
+    if (lookup_box(a, a->word[0], &p, &e) < 0 || life_policy(&p, &policy, &e) < 0)
         return cli_fail(a, &e);
     bool up = ask_info(&p, &r, &info);
     own_buf receipt = {0};
@@ -264,7 +265,7 @@ static int run_stop(struct args *a)
     struct pale_err e;
     struct place p;
     for (int i = 0; i < a->count; i++)
-        if (lookup_box(a, a->word[i], &p, &e) < 0 || lookup_stop(&p, &e) < 0)
+        if (lookup_box(a, a->word[i], &p, &e) < 0 || life_stop(&p, &e) < 0)
             return cli_fail(a, &e);
     if (a->json)
         printf("{\"stopped\":%d}\n", a->count);
@@ -286,7 +287,7 @@ static int run_rm(struct args *a)
         int r = lookup_box(a, a->word[i], &p, &e);
         if (r == -PALE_NOT_FOUND && args_has(a, "force"))
             continue;
-        if (r < 0 || lookup_stop(&p, &e) < 0 || place_remove(&p, !args_has(a, "keep-data"), &e) < 0)
+        if (r < 0 || life_stop(&p, &e) < 0 || place_remove(&p, !args_has(a, "keep-data"), &e) < 0)
             return cli_fail(a, &e);
         removed++;
     }

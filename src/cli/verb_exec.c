@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "box/life.h"
 #include "box/place.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
@@ -164,15 +165,15 @@ static int run_named(struct args *a, const struct policy *p, const char *name)
     struct place place;
     own_reach r = {.fd = -1};
     reach_init(&r);
-    if (make_request(a, a->word + a->command, a->count - a->command, &m, &e) < 0 || lookup_make(name, SCOPE_USER, p, false, &place, &e) < 0)
+    if (make_request(a, a->word + a->command, a->count - a->command, &m, &e) < 0 || life_make(name, SCOPE_USER, p, false, &place, &e) < 0)
         return cli_fail(a, &e);
     if (reach_box(&r, &place, true, &e) < 0) {
-        lookup_take_back(&place);
+        life_take_back(&place);
         return cli_fail(a, &e);
     }
     boxflags_pass_env(p, &m);
     int status = finish(a, &r, &m, &place);
-    if (args_has(a, "rm") && (lookup_stop(&place, &e) < 0 || place_remove(&place, true, &e) < 0))
+    if (args_has(a, "rm") && (life_stop(&place, &e) < 0 || place_remove(&place, true, &e) < 0))
         return cli_fail(a, &e);
     return status;
 }
@@ -216,10 +217,10 @@ static int pass_env(const struct place *place, struct msg_exec *m, struct pale_e
 {
     own_policy p = {0};
     bool any = false;
-    int r = lookup_has_line(place, "env.pass ", &any, e);
+    int r = life_has_line(place, "env.pass ", &any, e);
     if (r < 0 || !any)
         return r;
-    if ((r = lookup_policy(place, &p, e)) == 0)
+    if ((r = life_policy(place, &p, e)) == 0)
         boxflags_pass_env(&p, m);
     return r;
 }

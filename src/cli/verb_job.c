@@ -9,7 +9,7 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "cli/lookup.h"
-#include "cli/reach.h"
+#include "box/reach.h"
 #include "cli/report.h"
 #include "cli/session.h"
 #include "cli/verbs.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "box/life.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
 #include "cli/lookup.h"
@@ -15,7 +16,7 @@ static int load(struct args *a, const char *what, struct policy *ret, struct pal
     if (!strpbrk(what, "/.")) {
         struct place p;
         int r = lookup_box(a, what, &p, e);
-        return r < 0 ? r : lookup_policy(&p, ret, e);
+        return r < 0 ? r : life_policy(&p, ret, e);
     }
     own_buf out = {0}, complaints = {0};
     buf_init(&out, POLICY_TEXT_MAX);

@@ -9,7 +9,7 @@
 #include "box/sealer.h"
 #include "cli/cli.h"
 #include "cli/lookup.h"
-#include "cli/reach.h"
+#include "box/reach.h"
 #include "cli/verbs.h"
 #include "wire/message.h"
 

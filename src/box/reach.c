@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the connection of the command to a keeper. */
-#include "cli/reach.h"
+/* Owns the connection of a client to a keeper. */
+#include "box/reach.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a box: making it with its policy, and ending it, so that of two who try at once one succeeds and nothing is left half
+ * done. Blocks. */
+#pragma once
+
+#include "box/place.h"
+#include "policy/policy.h"
+
+/* Makes its folders and writes the policy. On failure nothing is left. If the box is not started at once the policy must be durable;
+ * else its keeper sees to that. */
+int life_make(const char *name, enum place_scope scope, const struct policy *p, bool durable, struct place *ret,
+              struct pale_err *e) MUST_CHECK;
+
+/* Removes what life_make made, because the box did not start. It may be up and only its word not have reached us. */
+void life_take_back(const struct place *p);
+
+/* The policy it was made with. */
+int life_policy(const struct place *p, struct policy *ret, struct pale_err *e) MUST_CHECK;
+
+/* Does its policy have a line that begins so? Cheaper than reading it all. */
+int life_has_line(const struct place *p, const char *begin, bool *ret, struct pale_err *e) MUST_CHECK;
+
+/* Stops it if it runs, and waits until its keeper is gone. */
+int life_stop(const struct place *p, struct pale_err *e) MUST_CHECK;
