@@ -44,35 +44,35 @@ static bool is_written_since(int dir, const char *name, const struct timespec *t
            (st.st_mtim.tv_sec != t->tv_sec ? st.st_mtim.tv_sec > t->tv_sec : st.st_mtim.tv_nsec >= t->tv_nsec);
 }
 
-int life_make(const char *name, enum place_scope scope, const struct policy *p, bool durable, struct place *ret, struct pale_err *e)
+int life_make(const struct life_order *o, struct place *ret, struct pale_err *e)
 {
     own_buf text = {0};
     buf_init(&text, POLICY_TEXT_MAX);
-    policy_write(p, &text);
+    policy_write(o->policy, &text);
     if (text.failed)
         return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
     struct timespec began;
     clock_gettime(CLOCK_REALTIME_COARSE, &began); /* as files have it */
-    int r = place_create(name, scope, ret, e);
+    int r = place_create(o->name, o->scope, o->tenant, ret, e);
     if (r < 0)
         return r;
     own_fd dir = open(ret->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     /* Of two who make one box at the same moment, the second finds it made; what was half made by one who died is free. */
     int held = dir < 0 ? -1 : try_lock(dir, clock_ms() + MAKE_WAIT_MS);
     if (held > 0)
-        return err_set(e, PALE_BUSY, "somebody else has been making box %s for %d s", name, MAKE_WAIT_MS / 1000);
+        return err_set(e, PALE_BUSY, "somebody else has been making box %s for %d s", o->name, MAKE_WAIT_MS / 1000);
     if (held < 0) {
         r = err_os(e, "lock %s", ret->state);
         place_undo(ret);
         return r;
     }
     if (is_written_since(dir, "policy", &began))
-        return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", name, ret->data);
+        return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", o->name, ret->data);
     /* The id is a digest: this says whose. */
     if (symlinkat(ret->data, dir, "data") < 0 && errno != EEXIST)
         r = err_os(e, "write %s/data", ret->state);
     if (r == 0)
-        r = fd_replace_file(dir, "policy", text.data, text.len, 0600, durable, e);
+        r = fd_replace_file(dir, "policy", text.data, text.len, 0600, o->durable, e);
     if (r < 0)
         (void)!place_remove(ret, true, NULL);
     return r;

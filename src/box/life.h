@@ -6,10 +6,16 @@
 #include "box/place.h"
 #include "policy/policy.h"
 
-/* Makes its folders and writes the policy. On failure nothing is left. If the box is not started at once the policy must be durable;
- * else its keeper sees to that. */
-int life_make(const char *name, enum place_scope scope, const struct policy *p, bool durable, struct place *ret,
-              struct pale_err *e) MUST_CHECK;
+struct life_order {
+    const char *name;
+    enum place_scope scope;
+    const char *tenant; /* NULL: the user's own */
+    const struct policy *policy;
+    bool durable; /* the box is not started at once; else its keeper sees to it that the policy is on the disk */
+};
+
+/* Makes its folders and writes the policy. On failure nothing is left. */
+int life_make(const struct life_order *o, struct place *ret, struct pale_err *e) MUST_CHECK;
 
 /* Removes what life_make made, because the box did not start. It may be up and only its word not have reached us. */
 void life_take_back(const struct place *p);

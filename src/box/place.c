@@ -195,10 +195,26 @@ static bool find_project(char *ret, size_t cap)
 static int user_boxes(char *ret, size_t cap, struct pale_err *e)
 {
     int r = xdg("XDG_DATA_HOME", ".local/share", ret, cap, e);
-    size_t n = strlen(ret);
-    if (r == 0 && n + 7 < cap)
-        memcpy(ret + n, "/boxes", 7);
-    return r;
+    return r == 0 && !append(ret, cap, "/boxes") ? too_long(e) : r;
+}
+
+static int tenant_boxes(const char *tenant, char *ret, size_t cap, struct pale_err *e)
+{
+    if (!path_is_box_name(tenant))
+        return err_set(e, PALE_BAD_INPUT, "a tenant's name is 1 to %d of a-z, 0-9 and '-', and does not begin with '-'", BOX_NAME_MAX);
+    int r = xdg("XDG_DATA_HOME", ".local/share", ret, cap, e);
+    return r == 0 && (!append(ret, cap, "/tenants/") || !append(ret, cap, tenant)) ? too_long(e) : r;
+}
+
+/* Which kind of folder holds a box: a project's .pale, a tenant's, or the user's. */
+static void set_owner(struct place *p, const char *dir)
+{
+    const char *last = strrchr(dir, '/');
+    p->project = last && strcmp(last, "/.pale") == 0;
+    static const char above[] = "/pale/tenants";
+    size_t n = sizeof(above) - 1;
+    if (last && path_is_box_name(last + 1) && (size_t)(last - dir) >= n && memcmp(last - n, above, n) == 0)
+        memcpy(p->tenant, last + 1, strlen(last + 1) + 1);
 }
 
 /* Makes the path of a folder, itself no symlink, its real one. The kernel tells in one step if that is so already. */
@@ -218,9 +234,10 @@ static int make_real(char path[PATH_BYTES_MAX], struct pale_err *e)
 }
 
 /* Looks for dir/name; 0 and a completed place if it is a box made here. */
-static int try_place(const char *dir, const char *name, bool project, struct place *ret, struct pale_err *e)
+static int try_place(const char *dir, const char *name, struct place *ret, struct pale_err *e)
 {
-    struct place p = {.project = project};
+    struct place p = {0};
+    set_owner(&p, dir);
     if (!path_join(p.data, sizeof(p.data), dir, name))
         return too_long(e);
     int r = make_real(p.data, e);
@@ -262,8 +279,7 @@ int place_by_id(const char *id, struct place *ret, struct pale_err *e)
     char dir[PATH_BYTES_MAX];
     memcpy(dir, p.data, (size_t)(slash - p.data));
     dir[slash - p.data] = 0;
-    const char *last = strrchr(dir, '/');
-    r = try_place(dir, slash + 1, last && strcmp(last, "/.pale") == 0, &found, e);
+    r = try_place(dir, slash + 1, &found, e);
     if (r == 0 && strcmp(found.id, id) != 0)
         r = err_set(e, PALE_NOT_FOUND, "there is no box with the id %s", id);
     if (r == 0)
@@ -304,7 +320,7 @@ int place_find(const char *name, enum place_scope scope, struct place *ret, stru
     int r = err_set(e, PALE_NOT_FOUND, "there is no box %s here; `pale ls` lists them, `pale create %s` makes one", name, name);
     if (scope != SCOPE_USER && find_project(dir, sizeof(dir))) {
         struct pale_err first;
-        int got = try_place(dir, name, true, ret, &first);
+        int got = try_place(dir, name, ret, &first);
         if (got == 0)
             return 0;
         if (first.code != PALE_NOT_FOUND || strstr(first.text, "not made by you")) {
@@ -314,7 +330,7 @@ int place_find(const char *name, enum place_scope scope, struct place *ret, stru
     }
     if (scope != SCOPE_PROJECT && user_boxes(dir, sizeof(dir), NULL) == 0) {
         struct pale_err second;
-        int got = try_place(dir, name, false, ret, &second);
+        int got = try_place(dir, name, ret, &second);
         if (got == 0)
             return 0;
         if (second.code != PALE_NOT_FOUND && e) {
@@ -332,7 +348,7 @@ int place_refuse_own(const char *path, struct pale_err *e)
     if (r == 0)
         r = place_runtime_dir(own[1], sizeof(own[1]), e);
     if (r == 0)
-        r = user_boxes(own[2], sizeof(own[2]), e);
+        r = xdg("XDG_DATA_HOME", ".local/share", own[2], sizeof(own[2]), e);
     for (size_t i = 0; r == 0 && i < 3 && !weak_word("own-places"); i++) {
         char real[PATH_BYTES_MAX];
         const char *dir = realpath(own[i], real) ? real : own[i];
@@ -346,7 +362,7 @@ bool place_shadows(const struct place *p)
 {
     char dir[PATH_BYTES_MAX];
     struct place other;
-    return p->project && user_boxes(dir, sizeof(dir), NULL) == 0 && try_place(dir, p->name, false, &other, NULL) == 0;
+    return p->project && user_boxes(dir, sizeof(dir), NULL) == 0 && try_place(dir, p->name, &other, NULL) == 0;
 }
 
 /* The .pale folder a new project box goes into, with a .gitignore that keeps it out of the repository. */
@@ -406,16 +422,19 @@ void place_undo(const struct place *p)
     undo_create(p, p->data, true);
 }
 
-int place_create(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e)
+int place_create(const char *name, enum place_scope scope, const char *tenant, struct place *ret, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
-    struct place p = {.project = scope == SCOPE_PROJECT};
+    struct place p = {0};
     if (!path_is_box_name(name))
         return bad_name(name, e);
-    int r = p.project ? project_dir(dir, sizeof(dir), e) : user_boxes(dir, sizeof(dir), e);
-    if (r < 0 || (r = make_dirs(dir, p.project ? 0755 : 0700, e)) < 0)
+    int r = scope == SCOPE_PROJECT ? project_dir(dir, sizeof(dir), e)
+            : tenant               ? tenant_boxes(tenant, dir, sizeof(dir), e)
+                                   : user_boxes(dir, sizeof(dir), e);
+    if (r < 0 || (r = make_dirs(dir, scope == SCOPE_PROJECT ? 0755 : 0700, e)) < 0)
         return r;
-    r = try_place(dir, name, p.project, ret, e);
+    set_owner(&p, dir);
+    r = try_place(dir, name, ret, e);
     if (r == 0)
         return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", name, ret->data);
     if (r != -PALE_NOT_FOUND)
@@ -509,7 +528,7 @@ int place_remove(const struct place *p, bool data, struct pale_err *e)
     return r;
 }
 
-static int each_in(const char *dir, bool project, int (*fn)(void *arg, const struct place *p), void *arg)
+static int each_in(const char *dir, int (*fn)(void *arg, const struct place *p), void *arg)
 {
     DIR *d = opendir(dir);
     int r = 0;
@@ -517,7 +536,7 @@ static int each_in(const char *dir, bool project, int (*fn)(void *arg, const str
         return 0;
     for (const struct dirent *en; r >= 0 && (en = readdir(d));) {
         struct place p;
-        if (path_is_box_name(en->d_name) && try_place(dir, en->d_name, project, &p, NULL) == 0)
+        if (path_is_box_name(en->d_name) && try_place(dir, en->d_name, &p, NULL) == 0)
             r = fn(arg, &p);
     }
     closedir(d);
@@ -530,10 +549,10 @@ int place_each(bool all, int (*fn)(void *arg, const struct place *p), void *arg,
     int r = 0;
     bool project = find_project(dir, sizeof(dir));
     if (project)
-        r = each_in(dir, true, fn, arg);
+        r = each_in(dir, fn, arg);
     if (r >= 0 && (all || !project)) {
         if ((r = user_boxes(dir, sizeof(dir), e)) == 0)
-            r = each_in(dir, false, fn, arg);
+            r = each_in(dir, fn, arg);
     }
     return r < 0 ? r : 0;
 }

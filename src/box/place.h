@@ -17,10 +17,11 @@
 struct place {
     char name[BOX_NAME_MAX + 1];
     char id[BOX_ID_LEN + 1];
-    bool project;               /* a project's box, not the user's */
-    char data[PATH_BYTES_MAX];  /* real path */
-    char state[PATH_BYTES_MAX]; /* the folder of what we trust */
-    char socket[108];           /* the keeper's */
+    bool project;                  /* a project's box, not the user's */
+    char tenant[BOX_NAME_MAX + 1]; /* whose it is; "": the user's own */
+    char data[PATH_BYTES_MAX];     /* real path */
+    char state[PATH_BYTES_MAX];    /* the folder of what we trust */
+    char socket[108];              /* the keeper's */
 };
 
 enum place_scope { SCOPE_ANY, SCOPE_PROJECT, SCOPE_USER };
@@ -34,9 +35,9 @@ int place_by_id(const char *id, struct place *ret, struct pale_err *e) MUST_CHEC
 /* Calls fn for each box that this user has made, in whatever project; stops at a negative answer. */
 int place_each_made(int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e) MUST_CHECK;
 
-/* Decides where a new box of that name goes and makes its folders: in .pale of the working folder's project, or the user's own.
- * PALE_EXISTS if there is one. */
-int place_create(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e) MUST_CHECK;
+/* Decides where a new box of that name goes and makes its folders: in .pale of the working folder's project, among a tenant's boxes
+ * (tenant NULL: none), or the user's own. PALE_EXISTS if there is one. */
+int place_create(const char *name, enum place_scope scope, const char *tenant, struct place *ret, struct pale_err *e) MUST_CHECK;
 
 /* Takes back what place_create has made: folders, empty yet. What holds anything stays. */
 void place_undo(const struct place *p);

@@ -73,11 +73,11 @@ static pid_t spawn(const char *program, char *const argv[], int socket_fd, int n
 }
 
 /* first is put on the wire before the keeper starts, so that it need not wait for us. */
-static int start_keeper(struct reach *r, char *const argv[], const struct buf *first, int home_fd, struct pale_err *e)
+static int start_program(struct reach *r, const char *name, char *const argv[], const struct buf *first, int home_fd, struct pale_err *e)
 {
     char program[PATH_BYTES_MAX];
     int pair[2];
-    int res = place_program("pale-keeper", program, sizeof(program), e);
+    int res = place_program(name, program, sizeof(program), e);
     if (res < 0)
         return res;
     own_fd null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -114,7 +114,7 @@ int reach_start(struct reach *r, const struct place *p, int home_fd, struct pale
                     (char *)p->socket,
                     home_fd >= 0 ? (char *)"home" : NULL,
                     NULL};
-    int res = start_keeper(r, argv, NULL, home_fd, e);
+    int res = start_program(r, "pale-keeper", argv, NULL, home_fd, e);
     r->starting = r->keeper;
     r->keeper = 0; /* it outlives us */
     return res;
@@ -159,6 +159,18 @@ int reach_box(struct reach *r, const struct place *p, bool start, struct pale_er
     return err_set(e, PALE_BUSY, "the keeper of %s neither answers nor ends", p->name);
 }
 
+int reach_program(const char *name, char *const argv[], struct pale_err *e)
+{
+    own_reach r = {.fd = -1};
+    struct frame f;
+    reach_init(&r);
+    int res = start_program(&r, name, argv, NULL, -1, e);
+    if (res == 0 && (res = reach_receive(&r, &f, e)) == 0 && f.type != TELL_DONE)
+        res = err_set(e, PALE_PROTOCOL, "%s does not speak our language; is pale installed whole?", name);
+    r.keeper = 0;
+    return res;
+}
+
 /* Above the descriptors that spawn gives away. */
 #define HOME_ABOVE 10
 
@@ -167,7 +179,7 @@ int reach_home(int *ret_fd, struct pale_err *e)
     char *argv[] = {(char *)"pale-keeper", (char *)"home", NULL};
     own_reach r = {.fd = -1};
     reach_init(&r);
-    int res = start_keeper(&r, argv, NULL, -1, e), home = -1;
+    int res = start_program(&r, "pale-keeper", argv, NULL, -1, e), home = -1;
     if (res < 0)
         return res;
     union {
@@ -211,7 +223,7 @@ int reach_once(struct reach *r, const struct policy *policy, struct pale_err *e)
     policy_write(policy, &text);
     if (text.failed)
         return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
-    return start_keeper(r, argv, &text, -1, e);
+    return start_program(r, "pale-keeper", argv, &text, -1, e);
 }
 
 /* The keeper hung up on us: what it said before tells why. */

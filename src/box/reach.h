@@ -33,6 +33,9 @@ int reach_started(struct reach *r, const struct place *p, struct pale_err *e) MU
 /* A home for the ids of many boxes (confine/ids.h): a descriptor, or -1 where boxes need none. */
 int reach_home(int *ret_fd, struct pale_err *e) MUST_CHECK;
 
+/* Starts another program of ours that tells on its descriptor 3 when it is ready, and goes on without us. */
+int reach_program(const char *name, char *const argv[], struct pale_err *e) MUST_CHECK;
+
 /* A keeper for one box and one command. The wall is built while the caller goes on. */
 int reach_once(struct reach *r, const struct policy *policy, struct pale_err *e) MUST_CHECK;
 

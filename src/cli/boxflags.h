@@ -13,6 +13,3 @@ int boxflags_policy(const struct args *a, struct policy *ret, struct pale_err *e
 
 /* Adds the host's variables that the policy lets pass to a request; variables already there stay. */
 void boxflags_pass_env(const struct policy *p, struct msg_exec *m);
-
-/* Runs pale-policy on a file: canonical text in out, or its complaints in complaints and PALE_BAD_INPUT. */
-int boxflags_read_file(const char *file, bool json_errors, struct buf *out, struct buf *complaints, struct pale_err *e) MUST_CHECK;

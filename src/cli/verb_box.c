@@ -37,7 +37,9 @@ static int begin_birth(const struct args *a, const char *name, const struct poli
 {
     reach_init(&b->reach);
     bool start = !args_has(a, "no-start");
-    int r = life_make(name, args_has(a, "in-project") ? SCOPE_PROJECT : SCOPE_USER, policy, !start, &b->place, e);
+    struct life_order order = {
+        .name = name, .scope = args_has(a, "in-project") ? SCOPE_PROJECT : SCOPE_USER, .policy = policy, .durable = !start};
+    int r = life_make(&order, &b->place, e);
     if (r == 0 && start && (r = reach_start(&b->reach, &b->place, home, e)) < 0)
         life_take_back(&b->place);
     return r;

@@ -165,7 +165,8 @@ static int run_named(struct args *a, const struct policy *p, const char *name)
     struct place place;
     own_reach r = {.fd = -1};
     reach_init(&r);
-    if (make_request(a, a->word + a->command, a->count - a->command, &m, &e) < 0 || life_make(name, SCOPE_USER, p, false, &place, &e) < 0)
+    struct life_order order = {.name = name, .scope = SCOPE_USER, .policy = p};
+    if (make_request(a, a->word + a->command, a->count - a->command, &m, &e) < 0 || life_make(&order, &place, &e) < 0)
         return cli_fail(a, &e);
     if (reach_box(&r, &place, true, &e) < 0) {
         life_take_back(&place);

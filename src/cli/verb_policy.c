@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "box/intake.h"
 #include "box/life.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
@@ -21,7 +22,7 @@ static int load(struct args *a, const char *what, struct policy *ret, struct pal
     own_buf out = {0}, complaints = {0};
     buf_init(&out, POLICY_TEXT_MAX);
     buf_init(&complaints, 65536);
-    int r = boxflags_read_file(what, a->json, &out, &complaints, e);
+    int r = intake_file(what, -1, a->json, &out, &complaints, e);
     if (r < 0 && e->code == PALE_BAD_INPUT)
         fwrite(complaints.data, 1, complaints.len, a->json ? stdout : stderr);
     return r < 0 ? r : policy_parse(buf_text(&out), out.len, ret, e);

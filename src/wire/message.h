@@ -67,6 +67,31 @@ enum wire_type {
     TELL_OFFSET,  /* u64: the number of the first output byte that follows */
 };
 
+/* What paled asks pale-steward for, each on a connection of its own: one frame there, one back. */
+enum deed_kind { DEED_MAKE = 1, DEED_START, DEED_STOP, DEED_REMOVE, DEED_RENAME, DEED_POLICY, DEED_DOCTOR, DEED_KIND_END };
+enum deed_type { DEED_ASK = 1, DEED_DONE };
+
+struct msg_deed {
+    uint64_t kind;
+    const char *id;     /* which box; "" of a new one */
+    const char *name;   /* of a new one, or the new name */
+    const char *tenant; /* "": the user's own */
+    const char *policy; /* JSON as a policy file has it; "": the defaults */
+    const char *sets;   /* lines KEY TAB VALUE on top of it */
+    bool start;         /* a new box is started at once */
+    bool narrower;      /* DEED_POLICY: only what is within the policy there is */
+};
+void msg_deed_write(const struct msg_deed *m, struct record_writer *w);
+bool msg_deed_parse(const void *p, size_t n, struct msg_deed *ret);
+
+struct msg_deed_done {
+    uint64_t code;    /* enum pale_code; 0: done */
+    const char *text; /* why not, or what the deed printed */
+    const char *id, *name;
+};
+void msg_deed_done_write(const struct msg_deed_done *m, struct record_writer *w);
+bool msg_deed_done_parse(const void *p, size_t n, struct msg_deed_done *ret);
+
 enum exec_flag {
     EXEC_TTY = 1,
     EXEC_STDIN = 2,

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Policies as they come in: from files, read by pale-policy, and key by key, as flags give them. Host paths are made real here. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "policy/policy.h"
+
+/* Runs pale-policy on a file, or with "-" on in_fd: canonical text in out, or its complaints in complaints and PALE_BAD_INPUT. */
+int intake_file(const char *file, int in_fd, bool json_errors, struct buf *out, struct buf *complaints, struct pale_err *e) MUST_CHECK;
+
+/* policy_set, with host paths resolved, and "env" for env.set or env.pass, whichever the value means. */
+int intake_set(struct policy *p, const char *key, const char *value, struct pale_err *e) MUST_CHECK;
+
+/* The last step: project is what an unset project folder is set to, or NULL. Afterwards the policy can be held. */
+int intake_check(struct policy *p, const char *project, struct pale_err *e) MUST_CHECK;

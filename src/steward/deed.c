@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the deeds: one function each, in a process that does nothing else and may block.
+ *
+ * The order comes from paled, which reads what strangers send: it is parsed strictly, and what it asks for is done by the same
+ * functions that serve the command line, which check names, owners and links themselves. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "box/audit.h"
+#include "box/intake.h"
+#include "box/life.h"
+#include "box/place.h"
+#include "box/reach.h"
+#include "steward/steward.h"
+#include "wire/frame.h"
+#include "wire/message.h"
+
+#define PRINTED_MAX 131072u
+
+struct deed {
+    const struct msg_deed *order;
+    int home_fd;
+    struct place place;  /* the box, once it is known */
+    struct buf *printed; /* what is told besides */
+};
+
+/* --- policies --- */
+
+/* Text that is not in a file: pale-policy reads it from a descriptor. */
+static int memory_file(const char *text)
+{
+    own_fd fd = memfd_create("policy", MFD_CLOEXEC);
+    if (fd < 0 || !fd_write_full(fd, text, strlen(text)) || lseek(fd, 0, SEEK_SET) < 0)
+        return -1;
+    return take_fd(&fd);
+}
+
+static int read_policy(const char *file, int in_fd, struct policy *ret, struct pale_err *e)
+{
+    own_buf out = {0}, complaints = {0};
+    buf_init(&out, POLICY_TEXT_MAX);
+    buf_init(&complaints, 4096);
+    int r = intake_file(file, in_fd, false, &out, &complaints, e);
+    if (r == -PALE_BAD_INPUT && complaints.len > 0) {
+        size_t n = complaints.len;
+        while (n > 0 && complaints.data[n - 1] == '\n')
+            n--;
+        return err_set(e, PALE_BAD_INPUT, "the policy: %.*s", (int)(n < 500 ? n : 500), (const char *)complaints.data);
+    }
+    return r < 0 ? r : policy_parse(buf_text(&out), out.len, ret, e);
+}
+
+/* KEY TAB VALUE, line by line. */
+static int apply_sets(struct policy *p, const char *sets, struct pale_err *e)
+{
+    own_mem char *copy = strdup(sets);
+    if (!copy)
+        return err_nomem(e);
+    for (char *at = copy; *at;) {
+        char *end = strchr(at, '\n'), *tab = strchr(at, '\t');
+        if (!end || !tab || tab > end)
+            return err_set(e, PALE_PROTOCOL, "an order has no such form");
+        *end = *tab = 0;
+        int r = intake_set(p, at, tab + 1, e);
+        if (r < 0)
+            return r;
+        at = end + 1;
+    }
+    return 0;
+}
+
+static int make_policy(const struct msg_deed *m, struct policy *ret, struct pale_err *e)
+{
+    own_policy p = {0};
+    int r;
+    if (m->policy[0]) {
+        own_fd fd = memory_file(m->policy);
+        r = fd < 0 ? err_os(e, "keep the policy") : read_policy("-", fd, &p, e);
+    } else
+        r = policy_init(&p, e);
+    if (r == 0)
+        r = apply_sets(&p, m->sets, e);
+    if (r == 0)
+        r = intake_check(&p, NULL, e);
+    if (r == 0) {
+        *ret = p;
+        p = (struct policy){0};
+    }
+    return r;
+}
+
+/* What every tenant's boxes must be within: the operator's file, or the defaults, which show nothing of the host. */
+static int tenant_ceiling(struct policy *ret, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    int n = config && config[0] == '/' ? snprintf(path, sizeof(path), "%s/pale/tenant.yaml", config)
+            : home && home[0] == '/'   ? snprintf(path, sizeof(path), "%s/.config/pale/tenant.yaml", home)
+                                       : -1;
+    if (n < 0 || (size_t)n >= sizeof(path) || (access(path, F_OK) < 0 && errno == ENOENT))
+        return policy_init(ret, e);
+    int r = read_policy(path, -1, ret, e);
+    return r < 0 ? err_prefix(e, "%s", path) : 0;
+}
+
+static int check_tenant(const char *tenant, const struct policy *p, struct pale_err *e)
+{
+    own_policy most = {0};
+    if (!tenant[0])
+        return 0;
+    int r = tenant_ceiling(&most, e);
+    if (r == 0)
+        r = policy_narrow(&most, p, e);
+    return r < 0 ? err_prefix(e, "a tenant's box may not have this") : 0;
+}
+
+/* --- deeds --- */
+
+static int do_make(struct deed *d, struct pale_err *e)
+{
+    const struct msg_deed *m = d->order;
+    own_policy p = {0};
+    own_reach reach = {.fd = -1};
+    reach_init(&reach);
+    int r = make_policy(m, &p, e);
+    if (r == 0)
+        r = check_tenant(m->tenant, &p, e);
+    if (r < 0)
+        return r;
+    struct life_order order = {
+        .name = m->name, .scope = SCOPE_USER, .tenant = m->tenant[0] ? m->tenant : NULL, .policy = &p, .durable = !m->start};
+    r = life_make(&order, &d->place, e);
+    if (r < 0 || !m->start)
+        return r;
+    r = reach_start(&reach, &d->place, d->home_fd, e);
+    if (r == 0)
+        r = reach_started(&reach, &d->place, e);
+    /* Another keeper in its place was started by somebody who found the box there and uses it. */
+    if (r == -PALE_BUSY)
+        return 0;
+    if (r < 0)
+        life_take_back(&d->place);
+    return r;
+}
+
+static int do_start(struct deed *d, struct pale_err *e)
+{
+    own_reach reach = {.fd = -1};
+    reach_init(&reach);
+    return reach_box(&reach, &d->place, true, e);
+}
+
+static int do_stop(struct deed *d, struct pale_err *e)
+{
+    return life_stop(&d->place, e);
+}
+
+static int do_remove(struct deed *d, struct pale_err *e)
+{
+    int r = life_stop(&d->place, e);
+    return r < 0 ? r : place_remove(&d->place, true, e);
+}
+
+/* The record of who changed what stands in the log before the change. */
+static int tell_audit(struct deed *d, const struct policy *old, const struct policy *new, struct pale_err *e)
+{
+    struct audit a;
+    char path[PATH_BYTES_MAX], digest[SHA256_HEX];
+    snprintf(path, sizeof(path), "%s/audit", d->place.state);
+    int r = audit_open(&a, path, false, d->place.name, d->place.id, e);
+    if (r < 0)
+        return r;
+    struct json *j = audit_begin(&a, d->order->narrower ? "policy.narrow" : "policy.change");
+    policy_digest(new, digest);
+    json_text(j, "policy_digest", digest);
+    json_list(j, "changes");
+    own_buf lines = {0};
+    buf_init(&lines, 1 << 20);
+    policy_diff(old, new, &lines, j);
+    json_end_list(j);
+    r = audit_commit(&a, e);
+    audit_close(&a);
+    return r;
+}
+
+/* Only of a box that does not run: what a wall was built with does not change under it. */
+static int do_policy(struct deed *d, struct pale_err *e)
+{
+    const struct msg_deed *m = d->order;
+    own_policy old = {0}, new = {0};
+    own_buf text = {0};
+    char path[PATH_BYTES_MAX];
+    buf_init(&text, POLICY_TEXT_MAX);
+    snprintf(path, sizeof(path), "%s/lock", d->place.state);
+    own_fd lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (lock < 0)
+        return err_os(e, "open %s", path);
+    if (flock(lock, LOCK_EX | LOCK_NB) < 0)
+        return err_set(e, PALE_BUSY, "box %s runs; stop it first: a policy changes between two starts", d->place.name);
+    int r = life_policy(&d->place, &old, e);
+    if (r == 0 && m->policy[0])
+        r = make_policy(m, &new, e);
+    else if (r == 0 && (r = life_policy(&d->place, &new, e)) == 0 && (r = apply_sets(&new, m->sets, e)) == 0)
+        r = intake_check(&new, NULL, e);
+    if (r == 0 && m->narrower)
+        r = policy_narrow(&old, &new, e);
+    if (r == 0)
+        r = check_tenant(d->place.tenant, &new, e);
+    if (r == 0)
+        r = tell_audit(d, &old, &new, e);
+    if (r < 0)
+        return r;
+    policy_write(&new, &text);
+    own_fd dir = open(d->place.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (text.failed || dir < 0)
+        return err_set(e, PALE_LIMIT, "the policy is too long, or its folder cannot be opened");
+    return fd_replace_file(dir, "policy", text.data, text.len, 0600, true, e);
+}
+
+/* The command says it all already. */
+static int do_doctor(struct deed *d, struct pale_err *e)
+{
+    char program[PATH_BYTES_MAX];
+    int out[2], status = 0;
+    int r = place_program("pale", program, sizeof(program), e);
+    if (r == -PALE_NOT_FOUND) /* installed: the command is in bin, we are in libexec/pale */
+        r = place_program("../../bin/pale", program, sizeof(program), e);
+    if (r < 0)
+        return r;
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return err_os(e, "pipe");
+    pid_t pid = fork();
+    if (pid == 0) {
+        dup2(out[1], 1);
+        char *argv[] = {(char *)"pale", (char *)"doctor", (char *)"--json", NULL};
+        execv(program, argv);
+        _exit(125);
+    }
+    close(out[1]);
+    own_fd in = out[0];
+    if (pid < 0)
+        return err_os(e, "start %s", program);
+    r = fd_read_all(in, d->printed, e);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    /* Its status says how the host does; what it printed is the answer either way. */
+    return r == 0 && d->printed->len == 0 ? err_set(e, PALE_OS, "pale doctor said nothing") : r;
+}
+
+static const struct {
+    bool on_box; /* the order names one by its id */
+    int (*run)(struct deed *d, struct pale_err *e);
+} deeds[DEED_KIND_END] = {
+    [DEED_MAKE] = {false, do_make},    [DEED_START] = {true, do_start},   [DEED_STOP] = {true, do_stop},
+    [DEED_REMOVE] = {true, do_remove}, [DEED_POLICY] = {true, do_policy}, [DEED_DOCTOR] = {false, do_doctor},
+};
+
+static int do_deed(struct deed *d, struct pale_err *e)
+{
+    uint64_t kind = d->order->kind;
+    if (kind >= DEED_KIND_END || !deeds[kind].run)
+        return err_set(e, PALE_UNSUPPORTED, "there is no such deed");
+    int r = deeds[kind].on_box ? place_by_id(d->order->id, &d->place, e) : 0;
+    return r < 0 ? r : deeds[kind].run(d, e);
+}
+
+/* --- the order and the answer --- */
+
+static int read_order(int fd, struct buf *in, struct msg_deed *ret, struct pale_err *e)
+{
+    for (;;) {
+        struct frame f;
+        size_t used;
+        int got = frame_parse(in->data, in->len, &f, &used);
+        if (got > 0 && f.type == DEED_ASK && used == in->len && msg_deed_parse(f.data, f.len, ret))
+            return 0;
+        if (got != 0)
+            return err_set(e, PALE_PROTOCOL, "this is no order");
+        if (!buf_reserve(in, 65536))
+            return err_nomem(e);
+        ssize_t n = read(fd, in->data + in->len, in->cap - in->len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return err_set(e, PALE_GONE, "the order was not finished");
+        in->len += (size_t)n;
+    }
+}
+
+static void answer(int fd, const struct deed *d, int code, const char *text)
+{
+    static uint8_t mem[FRAME_HEAD + FRAME_PAYLOAD_MAX];
+    struct record_writer w;
+    struct msg_deed_done m = {.code = (uint64_t)code, .text = text, .id = d->place.id, .name = d->place.name};
+    record_start(&w, mem + FRAME_HEAD, FRAME_PAYLOAD_MAX);
+    msg_deed_done_write(&m, &w);
+    frame_put_head(mem, DEED_DONE, 0, (uint32_t)w.len);
+    (void)fd_write_full(fd, mem, FRAME_HEAD + w.len);
+}
+
+void deed_serve(int fd, int home_fd)
+{
+    struct msg_deed order;
+    struct pale_err e = {0};
+    own_buf in = {0}, printed = {0};
+    buf_init(&in, FRAME_HEAD + FRAME_PAYLOAD_MAX + 65536);
+    buf_init(&printed, PRINTED_MAX);
+    struct deed d = {.order = &order, .home_fd = home_fd, .printed = &printed};
+    int r = read_order(fd, &in, &order, &e);
+    if (r == 0)
+        r = do_deed(&d, &e);
+    answer(fd, &d, -r, r < 0 ? e.text : buf_text(&printed));
+}
