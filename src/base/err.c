@@ -11,22 +11,23 @@
 static const struct code_row {
     const char *name;
     int exit_status;
+    unsigned http_status;
 } code_rows[] = {
-    [PALE_OK] = {"ok", 0},
-    [PALE_BAD_INPUT] = {"bad-input", 125},
-    [PALE_NOT_FOUND] = {"not-found", 125},
-    [PALE_EXISTS] = {"exists", 125},
-    [PALE_DENIED] = {"denied", 125},
-    [PALE_BUSY] = {"busy", 125},
-    [PALE_LIMIT] = {"limit", 125},
-    [PALE_TIMEOUT] = {"timeout", 124},
-    [PALE_UNSUPPORTED] = {"unsupported", 125},
-    [PALE_CORRUPT] = {"corrupt", 125},
-    [PALE_PROTOCOL] = {"protocol", 125},
-    [PALE_GONE] = {"gone", 125},
-    [PALE_OS] = {"os", 125},
-    [PALE_NO_MEMORY] = {"no-memory", 125},
-    [PALE_INTERNAL] = {"internal", 125},
+    [PALE_OK] = {"ok", 0, 200},
+    [PALE_BAD_INPUT] = {"bad-input", 125, 400},
+    [PALE_NOT_FOUND] = {"not-found", 125, 404},
+    [PALE_EXISTS] = {"exists", 125, 409},
+    [PALE_DENIED] = {"denied", 125, 403},
+    [PALE_BUSY] = {"busy", 125, 429},
+    [PALE_LIMIT] = {"limit", 125, 413},
+    [PALE_TIMEOUT] = {"timeout", 124, 504},
+    [PALE_UNSUPPORTED] = {"unsupported", 125, 501},
+    [PALE_CORRUPT] = {"corrupt", 125, 500},
+    [PALE_PROTOCOL] = {"protocol", 125, 502},
+    [PALE_GONE] = {"gone", 125, 410},
+    [PALE_OS] = {"os", 125, 500},
+    [PALE_NO_MEMORY] = {"no-memory", 125, 503},
+    [PALE_INTERNAL] = {"internal", 125, 500},
 };
 static_assert(sizeof(code_rows) / sizeof(code_rows[0]) == PALE_CODE_COUNT, "a row for every code");
 
@@ -38,6 +39,19 @@ const char *err_name(enum pale_code code)
 int err_exit_status(enum pale_code code)
 {
     return (unsigned)code < PALE_CODE_COUNT ? code_rows[code].exit_status : 125;
+}
+
+unsigned err_http_status(enum pale_code code)
+{
+    return (unsigned)code < PALE_CODE_COUNT ? code_rows[code].http_status : 500;
+}
+
+enum pale_code err_code_of(const char *name)
+{
+    for (unsigned i = 0; i < PALE_CODE_COUNT; i++)
+        if (strcmp(code_rows[i].name, name) == 0)
+            return (enum pale_code)i;
+    return PALE_INTERNAL;
 }
 
 static enum pale_code code_of_errno(int os)

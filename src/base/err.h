@@ -22,3 +22,5 @@ int err_nomem(struct pale_err *e);
 /* The closed list of names ("not-found") used in JSON, and the exit status of a program that fails so. */
 const char *err_name(enum pale_code code);
 int err_exit_status(enum pale_code code);
+unsigned err_http_status(enum pale_code code);
+enum pale_code err_code_of(const char *name); /* PALE_INTERNAL if there is none of that name */

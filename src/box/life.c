@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include "box/claims.h"
 #include "box/reach.h"
 #include "confine/cgroup.h"
+#include "net/httphead.h"
 #include "wire/message.h"
 
 #define MAKE_WAIT_MS 2000
@@ -44,6 +46,37 @@ static bool is_written_since(int dir, const char *name, const struct timespec *t
            (st.st_mtim.tv_sec != t->tv_sec ? st.st_mtim.tv_sec > t->tv_sec : st.st_mtim.tv_nsec >= t->tv_nsec);
 }
 
+/* The id is a digest: one link says of what, the other is like no other box's. */
+static int write_links(const struct place *p, int dir, struct pale_err *e)
+{
+    uint8_t random[8];
+    char born[20];
+    uint64_t v = 0;
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return err_os(e, "getrandom");
+    memcpy(&v, random, sizeof(v));
+    snprintf(born, sizeof(born), "%016llx", (unsigned long long)(v >> 1 | 1));
+    (void)unlinkat(dir, "born", 0); /* of one that was half removed */
+    if ((symlinkat(p->data, dir, "data") < 0 && errno != EEXIST) || symlinkat(born, dir, "born") < 0)
+        return err_os(e, "write %s/data and born", p->state);
+    return 0;
+}
+
+uint64_t life_born(const struct place *p)
+{
+    char path[PATH_BYTES_MAX], text[20] = "";
+    uint64_t v = 0;
+    snprintf(path, sizeof(path), "%s/born", p->state);
+    ssize_t n = readlink(path, text, sizeof(text) - 1);
+    for (ssize_t i = 0; i < n; i++) {
+        int d = http_hex(text[i]);
+        if (n != 16 || d < 0)
+            return 0;
+        v = v << 4 | (uint64_t)d;
+    }
+    return v;
+}
+
 int life_make(const struct life_order *o, struct place *ret, struct pale_err *e)
 {
     own_buf text = {0};
@@ -68,9 +101,7 @@ int life_make(const struct life_order *o, struct place *ret, struct pale_err *e)
     }
     if (is_written_since(dir, "policy", &began))
         return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", o->name, ret->data);
-    /* The id is a digest: this says whose. */
-    if (symlinkat(ret->data, dir, "data") < 0 && errno != EEXIST)
-        r = err_os(e, "write %s/data", ret->state);
+    r = write_links(ret, dir, e);
     if (r == 0)
         r = fd_replace_file(dir, "policy", text.data, text.len, 0600, o->durable, e);
     if (r < 0)
@@ -131,7 +162,7 @@ static int sweep(const struct place *p, struct pale_err *e)
     return 0;
 }
 
-static int ask_stop(const struct place *p, struct pale_err *e)
+static int ask_stop(const struct place *p, bool only_idle, struct pale_err *e)
 {
     own_reach r = {.fd = -1};
     struct frame f;
@@ -139,19 +170,19 @@ static int ask_stop(const struct place *p, struct pale_err *e)
     int res = reach_box(&r, p, false, e);
     if (res < 0)
         return res == -PALE_NOT_FOUND ? 0 : res;
-    if ((res = reach_send(&r, ASK_STOP, NULL, 0, e)) == 0)
+    if ((res = reach_send(&r, ASK_STOP, "\1", only_idle ? 1 : 0, e)) == 0)
         res = reach_receive(&r, &f, e);
     return res == -PALE_GONE ? 0 : res;
 }
 
-int life_stop(const struct place *p, struct pale_err *e)
+int life_stop(const struct place *p, bool only_idle, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
     int64_t until = clock_ms() + STOP_WAIT_MS;
     int r, held;
     /* One that hung up may have been ending already, or may have had no room for us: then it is asked again. */
     do {
-        if ((r = ask_stop(p, e)) < 0)
+        if ((r = ask_stop(p, only_idle, e)) < 0)
             return r;
         snprintf(path, sizeof(path), "%s/lock", p->state);
         own_fd fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -169,6 +200,6 @@ int life_stop(const struct place *p, struct pale_err *e)
 void life_take_back(const struct place *p)
 {
     struct pale_err ignored;
-    if (life_stop(p, &ignored) == 0)
+    if (life_stop(p, false, &ignored) == 0)
         (void)!place_remove(p, true, NULL);
 }

@@ -26,5 +26,8 @@ int life_policy(const struct place *p, struct policy *ret, struct pale_err *e) M
 /* Does its policy have a line that begins so? Cheaper than reading it all. */
 int life_has_line(const struct place *p, const char *begin, bool *ret, struct pale_err *e) MUST_CHECK;
 
-/* Stops it if it runs, and waits until its keeper is gone. */
-int life_stop(const struct place *p, struct pale_err *e) MUST_CHECK;
+/* Stops it if it runs, and waits until its keeper is gone. With only_idle PALE_BUSY if a command runs. */
+int life_stop(const struct place *p, bool only_idle, struct pale_err *e) MUST_CHECK;
+
+/* A number that a box is given when it is made and keeps: a later one of the same name and id has another. 0 if there is none. */
+uint64_t life_born(const struct place *p);

@@ -267,6 +267,7 @@ static int take_frames(struct session *s, struct msg_result *ret, struct pale_er
             s->turned_away = !s->heard && m.code == PALE_GONE;
             return err_set(e, (enum pale_code)m.code, "%s", m.text);
         case TELL_STARTED:
+        case TELL_JOB: /* how one that was there already stands */
             break;
         case TELL_OFFSET:
             s->skip = session_skip(&f, s->attach.offset);

@@ -267,7 +267,7 @@ static int run_stop(struct args *a)
     struct pale_err e;
     struct place p;
     for (int i = 0; i < a->count; i++)
-        if (lookup_box(a, a->word[i], &p, &e) < 0 || life_stop(&p, &e) < 0)
+        if (lookup_box(a, a->word[i], &p, &e) < 0 || life_stop(&p, false, &e) < 0)
             return cli_fail(a, &e);
     if (a->json)
         printf("{\"stopped\":%d}\n", a->count);
@@ -289,7 +289,7 @@ static int run_rm(struct args *a)
         int r = lookup_box(a, a->word[i], &p, &e);
         if (r == -PALE_NOT_FOUND && args_has(a, "force"))
             continue;
-        if (r < 0 || life_stop(&p, &e) < 0 || place_remove(&p, !args_has(a, "keep-data"), &e) < 0)
+        if (r < 0 || life_stop(&p, false, &e) < 0 || place_remove(&p, !args_has(a, "keep-data"), &e) < 0)
             return cli_fail(a, &e);
         removed++;
     }

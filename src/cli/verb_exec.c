@@ -174,7 +174,7 @@ static int run_named(struct args *a, const struct policy *p, const char *name)
     }
     boxflags_pass_env(p, &m);
     int status = finish(a, &r, &m, &place);
-    if (args_has(a, "rm") && (life_stop(&place, &e) < 0 || place_remove(&place, true, &e) < 0))
+    if (args_has(a, "rm") && (life_stop(&place, false, &e) < 0 || place_remove(&place, true, &e) < 0))
         return cli_fail(a, &e);
     return status;
 }

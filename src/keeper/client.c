@@ -58,6 +58,13 @@ struct client *client_add(struct keeper *k, int fd)
     return c;
 }
 
+static void stop_feeding(struct client *c)
+{
+    if (c->feeding && c->waiting)
+        c->waiting->feeder = NULL;
+    c->feeding = false;
+}
+
 void client_drop(struct client *c)
 {
     struct keeper *k = c->k;
@@ -75,6 +82,7 @@ void client_drop(struct client *c)
         j->client = NULL;
         work_client_left(j);
     }
+    stop_feeding(c);
     buf_done(&c->in);
     buf_done(&c->out);
     free(k->idle_client);
@@ -136,6 +144,7 @@ void client_error(struct client *c, enum pale_code code, const char *text)
 void client_finish(struct client *c)
 {
     c->finished = true;
+    stop_feeding(c);
     c->waiting = NULL;
     want(c);
 }
@@ -219,11 +228,41 @@ static void ask_attach(struct client *c, const struct frame *f)
         no_such_job(c, m.id);
 }
 
+void client_tell_u64(struct client *c, uint8_t type, uint64_t v)
+{
+    uint8_t mem[8];
+    for (int i = 0; i < 8; i++)
+        mem[i] = (uint8_t)(v >> (8 * i));
+    client_send(c, type, mem, sizeof(mem));
+}
+
+void client_tell_job(struct client *c, const struct kjob *j)
+{
+    tell_job(c, j);
+}
+
 void client_announce(struct keeper *k, const struct kjob *j)
 {
     for (struct client *c = k->clients; c; c = c->next)
         if (c->watching)
             tell_job(c, j);
+}
+
+/* Input for a command whose output goes elsewhere. */
+static void begin_feeding(struct client *c, struct kjob *j)
+{
+    if (!j->takes_input && !j->tty)
+        client_error(c, PALE_BAD_INPUT, "that command takes no input");
+    else if (j->feeder)
+        client_error(c, PALE_BUSY, "somebody else gives the command its input just now");
+    else if (j->state == JOB_ENDED)
+        client_error(c, PALE_GONE, "that command has ended");
+    else {
+        c->waiting = j;
+        c->feeding = true;
+        j->feeder = c;
+        client_tell_u64(c, TELL_STARTED, j->id);
+    }
 }
 
 static void ask_about_job(struct client *c, uint8_t type, const struct frame *f)
@@ -250,6 +289,10 @@ static void ask_about_job(struct client *c, uint8_t type, const struct frame *f)
         client_error(c, PALE_BAD_INPUT, "only detached commands have logs");
         return;
     }
+    if (type == ASK_JOB_INPUT) {
+        begin_feeding(c, j);
+        return;
+    }
     c->waiting = j;
     c->following = type == ASK_JOB_LOGS;
     c->log_lasts = ref.follow;
@@ -260,6 +303,36 @@ static void ask_about_job(struct client *c, uint8_t type, const struct frame *f)
         client_tell_end(c, j);
 }
 
+/* False: it must wait for credit. */
+static bool take_input(struct client *c, struct kjob *j, const struct frame *f)
+{
+    if (f->len > STDIN_WINDOW) {
+        client_error(c, PALE_PROTOCOL, "an input frame is too large");
+        return true;
+    }
+    if (j->state == JOB_QUEUED || (j->state == JOB_RUNNING && f->len > j->in_credit))
+        return false;
+    work_stdin(j, f->data, f->len);
+    return true;
+}
+
+static bool feeding_frame(struct client *c, const struct frame *f)
+{
+    struct kjob *j = c->waiting;
+    if (f->type == ASK_STDIN)
+        return take_input(c, j, f);
+    if (f->type == ASK_INPUT_END) {
+        if (j->state == JOB_QUEUED)
+            return false;
+        if (j->state == JOB_RUNNING && f->len == 1 && f->data[0] == 1)
+            wire_send(c->k, TO_STDIN_END, j->chan, NULL, 0);
+        client_tell_end(c, j); /* all of it has been taken */
+        return true;
+    }
+    client_error(c, PALE_PROTOCOL, "unexpected message while input is given");
+    return true;
+}
+
 /* A frame for a command that runs already. False: it must wait for credit. */
 static bool running_frame(struct client *c, const struct frame *f)
 {
@@ -268,14 +341,7 @@ static bool running_frame(struct client *c, const struct frame *f)
     uint64_t v = 0;
     switch (f->type) {
     case ASK_STDIN:
-        if (f->len > STDIN_WINDOW) {
-            client_error(c, PALE_PROTOCOL, "an input frame is too large");
-            return true;
-        }
-        if (j->state == JOB_QUEUED || (j->state == JOB_RUNNING && f->len > j->in_credit))
-            return false;
-        work_stdin(j, f->data, f->len);
-        return true;
+        return take_input(c, j, f);
     case ASK_STDIN_END:
         if (j->state == JOB_QUEUED)
             return false;
@@ -304,6 +370,8 @@ static bool take_frame(struct client *c, const struct frame *f)
 {
     if (c->job)
         return running_frame(c, f);
+    if (c->feeding)
+        return feeding_frame(c, f);
     if (c->waiting || c->watching) {
         /* The place in one job's log is none in another's. */
         client_error(c, PALE_PROTOCOL, "one request at a time");
@@ -330,12 +398,17 @@ static bool take_frame(struct client *c, const struct frame *f)
     case ASK_JOB_WAIT:
     case ASK_JOB_LOGS:
     case ASK_JOB_KILL:
+    case ASK_JOB_INPUT:
         ask_about_job(c, f->type, f);
         return true;
     case ASK_PROVE:
         proof_ask(c, f->len == 1 && f->data[0] == 1);
         return true;
     case ASK_STOP:
+        if (f->len == 1 && f->data[0] == 1 && c->k->running > 0) {
+            client_error(c, PALE_BUSY, "a command runs in the box");
+            return true;
+        }
         client_send(c, TELL_DONE, NULL, 0);
         client_finish(c);
         keeper_stop(c->k);

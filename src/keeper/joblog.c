@@ -34,19 +34,10 @@ void joblog_add(struct kjob *j, bool is_err, const uint8_t *p, size_t n)
     }
 }
 
-static void put_u64(struct client *c, uint8_t type, uint64_t v)
-{
-    uint8_t m[FRAME_HEAD + 8];
-    frame_put_head(m, type, 0, 8);
-    for (int i = 0; i < 8; i++)
-        m[FRAME_HEAD + i] = (uint8_t)(v >> (8 * i));
-    buf_add(&c->out, m, sizeof(m));
-}
-
 void joblog_begin(struct client *c, const struct kjob *j, uint64_t offset)
 {
     spool_seek(&j->log, offset, &c->log_at);
-    put_u64(c, TELL_OFFSET, c->log_at.bytes);
+    client_tell_u64(c, TELL_OFFSET, c->log_at.bytes);
 }
 
 void joblog_send(struct client *c)
@@ -60,7 +51,7 @@ void joblog_send(struct client *c)
     do {
         n = spool_read(&j->log, &c->log_at, block, sizeof(block), &missed);
         if (missed)
-            put_u64(c, TELL_MISSED, missed);
+            client_tell_u64(c, TELL_MISSED, missed);
         /* The log is made of frames already; the client reads them as they are. */
         buf_add(&c->out, block, n);
     } while (n > 0 && c->out.len < STREAM_WINDOW);

@@ -40,6 +40,7 @@ struct client {
     struct kjob *job;     /* the command this connection started, or is attached to: its input and output */
     struct kjob *waiting; /* the job whose end it waits for */
     bool following;       /* … and whose log it reads meanwhile */
+    bool feeding;         /* … and to which it gives input */
     bool log_lasts;       /* … until it ends */
     bool log_more;        /* there is more of the log than fitted the buffer */
     bool watching;        /* is told of every job that begins or ends */
@@ -60,6 +61,7 @@ struct kjob {
     bool lasts;    /* … or whoever did may leave: its output is in the log, its end is remembered */
     bool takes_input, tty, killed, timed_out, out_of_memory, out_of_cpu;
     struct client *client;
+    struct client *feeder;        /* who gives it input besides */
     struct buf request;           /* only while queued */
     struct loop_timer timer;      /* its time is up */
     struct loop_timer kill_timer; /* init has not ended it in time */
@@ -180,6 +182,8 @@ void client_take(struct client *c);
 void client_send(struct client *c, uint8_t type, const void *p, size_t n);
 void client_error(struct client *c, enum pale_code code, const char *text);
 void client_finish(struct client *c);
+void client_tell_u64(struct client *c, uint8_t type, uint64_t v);
+void client_tell_job(struct client *c, const struct kjob *j);
 /* Whoever watches hears of it. */
 void client_announce(struct keeper *k, const struct kjob *j);
 /* The last words to who asked about a job: how it stands. */

@@ -99,6 +99,8 @@ static bool take_frame(struct keeper *k, const struct frame *f)
         j->in_credit += v;
         if (j->client)
             client_resume(j->client);
+        if (j->feeder)
+            client_resume(j->feeder);
         return true;
     case FROM_EXIT:
         if (j->state != JOB_RUNNING || !msg_exit_parse(f->data, f->len, &x))

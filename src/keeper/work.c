@@ -172,6 +172,8 @@ static void start_queued(struct keeper *k)
         buf_done(&j->request);
         if (j->client)
             client_resume(j->client);
+        if (j->feeder)
+            client_resume(j->feeder);
     }
 }
 
@@ -201,14 +203,6 @@ static int admit(struct kjob *j, struct msg_exec *m, struct pale_err *e)
     }
     buf_add(&j->request, mem, w.len);
     return j->request.failed ? err_nomem(e) : 0;
-}
-
-static void tell_started(struct client *c, const struct kjob *j)
-{
-    uint8_t b[8];
-    for (int i = 0; i < 8; i++)
-        b[i] = (uint8_t)(j->id >> (8 * i));
-    client_send(c, TELL_STARTED, b, sizeof(b));
 }
 
 void work_exec(struct client *c, const void *p, size_t n)
@@ -260,10 +254,10 @@ void work_exec(struct client *c, const void *p, size_t n)
         job_free(j);
         client_error(c, e.code, e.text);
     } else if (j->detached) {
-        tell_started(c, j);
+        client_tell_u64(c, TELL_STARTED, j->id);
         client_finish(c);
     } else if (j->lasts && c->job == j) {
-        tell_started(c, j);
+        client_tell_u64(c, TELL_STARTED, j->id);
     }
 }
 
@@ -280,7 +274,8 @@ void work_attach(struct client *c, struct kjob *j, uint64_t offset)
         old->job = NULL;
         client_error(old, PALE_BUSY, "somebody else has attached to the command");
     }
-    tell_started(c, j);
+    client_tell_job(c, j); /* what it was given already, for who has more of it */
+    client_tell_u64(c, TELL_STARTED, j->id);
     joblog_begin(c, j, offset);
     joblog_send(c);
     work_pay_credit(c->job);

@@ -161,12 +161,12 @@ static int do_start(struct deed *d, struct pale_err *e)
 
 static int do_stop(struct deed *d, struct pale_err *e)
 {
-    return life_stop(&d->place, e);
+    return life_stop(&d->place, d->order->only_idle, e);
 }
 
 static int do_remove(struct deed *d, struct pale_err *e)
 {
-    int r = life_stop(&d->place, e);
+    int r = life_stop(&d->place, false, e);
     return r < 0 ? r : place_remove(&d->place, true, e);
 }
 
@@ -270,6 +270,8 @@ static int do_deed(struct deed *d, struct pale_err *e)
     if (kind >= DEED_KIND_END || !deeds[kind].run)
         return err_set(e, PALE_UNSUPPORTED, "there is no such deed");
     int r = deeds[kind].on_box ? place_by_id(d->order->id, &d->place, e) : 0;
+    if (r == 0 && deeds[kind].on_box && d->order->born && life_born(&d->place) != d->order->born)
+        r = err_set(e, PALE_NOT_FOUND, "that box is gone; there is another of its name");
     return r < 0 ? r : deeds[kind].run(d, e);
 }
 

@@ -170,7 +170,8 @@ SIMPLE_MESSAGE(config, FIELD(F_U64, msg_config, version), FIELD(F_U32, msg_confi
 
 SIMPLE_MESSAGE(deed, FIELD(F_U64, msg_deed, kind), FIELD(F_TEXT, msg_deed, id), FIELD(F_TEXT, msg_deed, name),
                FIELD(F_TEXT, msg_deed, tenant), FIELD(F_TEXT, msg_deed, policy), FIELD(F_TEXT, msg_deed, sets),
-               FIELD(F_BOOL, msg_deed, start), FIELD(F_BOOL, msg_deed, narrower))
+               FIELD(F_BOOL, msg_deed, start), FIELD(F_BOOL, msg_deed, narrower), FIELD(F_BOOL, msg_deed, only_idle),
+               FIELD(F_U64, msg_deed, born))
 
 SIMPLE_MESSAGE(deed_done, FIELD(F_U64, msg_deed_done, code), FIELD(F_TEXT, msg_deed_done, text), FIELD(F_TEXT, msg_deed_done, id),
                FIELD(F_TEXT, msg_deed_done, name))

@@ -48,11 +48,13 @@ enum wire_type {
     ASK_JOB_WAIT, /* struct msg_job_ref */
     ASK_JOB_LOGS,
     ASK_JOB_KILL,
-    ASK_STOP,
-    ASK_POLICY, /* canonical text: the first words to the keeper of a one-shot box */
-    ASK_PROVE,  /* one byte: 1 for the full probe */
-    ASK_ATTACH, /* struct msg_attach: to a command that lasts, for its input and output */
-    ASK_WATCH,  /* TELL_INFO, then TELL_JOB whenever one begins or ends, until the connection does */
+    ASK_STOP,      /* one byte, 1: only if no command runs */
+    ASK_POLICY,    /* canonical text: the first words to the keeper of a one-shot box */
+    ASK_PROVE,     /* one byte: 1 for the full probe */
+    ASK_ATTACH,    /* struct msg_attach: to a command that lasts, for its input and output */
+    ASK_JOB_INPUT, /* struct msg_job_ref: ASK_STDIN follows, then ASK_INPUT_END; its output goes elsewhere */
+    ASK_INPUT_END, /* one byte, 1: the command's input ends with it. Answered when all that came before has been taken */
+    ASK_WATCH,     /* TELL_INFO, then TELL_JOB whenever one begins or ends, until the connection does */
     /* keeper to client */
     TELL_STARTED = 192, /* u64: job number */
     TELL_STDOUT,
@@ -79,6 +81,8 @@ struct msg_deed {
     const char *policy; /* JSON as a policy file has it; "": the defaults */
     const char *sets;   /* lines KEY TAB VALUE on top of it */
     bool start;         /* a new box is started at once */
+    bool only_idle;     /* DEED_STOP: only if no command runs */
+    uint64_t born;      /* which box of that id; 0: whichever there is */
     bool narrower;      /* DEED_POLICY: only what is within the policy there is */
 };
 void msg_deed_write(const struct msg_deed *m, struct record_writer *w);
