@@ -50,3 +50,14 @@
 
 /* One D-Bus message from systemd. Answers and signals about one unit are a few kilobytes. */
 #define DBUS_MESSAGE_MAX 65536u
+
+/* What the daemon remembers. A tenant is named as a box is. A key that makes asking twice harmless is a client's choice, most take a
+ * UUID; a token's name is a label for people. Sixteen times the thousand boxes of a large server, and as many tokens; both fill
+ * less than half of the file that is still taken for ours. */
+#define TENANT_NAME_MAX 63
+#define REQUEST_KEY_MAX 128
+#define TOKEN_NAME_MAX 64
+#define TOKEN_ID_LEN 16
+#define REGISTRY_BOXES_MAX 16384
+#define REGISTRY_TOKENS_MAX 16384
+#define REGISTRY_FILE_MAX 67108864
