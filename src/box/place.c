@@ -341,6 +341,15 @@ int place_find(const char *name, enum place_scope scope, struct place *ret, stru
     return r == -PALE_NOT_FOUND && scope == SCOPE_ANY && place_by_id(name, ret, NULL) == 0 ? 0 : r;
 }
 
+int place_of(const char *tenant, const char *name, struct place *ret, struct pale_err *e)
+{
+    char dir[PATH_BYTES_MAX];
+    if (!path_is_box_name(name))
+        return bad_name(name, e);
+    int r = tenant[0] ? tenant_boxes(tenant, dir, sizeof(dir), e) : user_boxes(dir, sizeof(dir), e);
+    return r < 0 ? r : try_place(dir, name, ret, e);
+}
+
 int place_refuse_own(const char *path, struct pale_err *e)
 {
     char own[3][PATH_BYTES_MAX];

@@ -32,6 +32,9 @@ int place_find(const char *name, enum place_scope scope, struct place *ret, stru
 /* A box by its id, wherever it is. */
 int place_by_id(const char *id, struct place *ret, struct pale_err *e) MUST_CHECK;
 
+/* A tenant's box by its name, or with the tenant "" the user's own. */
+int place_of(const char *tenant, const char *name, struct place *ret, struct pale_err *e) MUST_CHECK;
+
 /* Calls fn for each box that this user has made, in whatever project; stops at a negative answer. */
 int place_each_made(int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e) MUST_CHECK;
 
