@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target: what reaches the command: its own words, against every verb's tables, and the listing of a box's folder. */
+/* Fuzz target: what reaches the command: its own words, against every verb's tables, and what a box tells of its files. */
 #include <assert.h>
 
 #include "cli/verb_file.c"
@@ -38,32 +38,44 @@ static void try_args(struct input *in)
         assert(a.count >= v->min && (v->max < 0 || a.count <= v->max));
 }
 
-/* An entry that is taken is the one that stands there, byte for byte. */
+/* An entry that is taken is the one that stands there, byte for byte, and no part of it is one. */
 static void try_entries(struct input *in)
 {
-    const char *at = (const char *)in->at, *end = at + in->left;
-    struct entry en;
+    struct file_entry en;
     own_listing table = {0}, json = {0};
     struct args as_table = {0}, as_json = {.json = true};
+    size_t used = 0, less = 0;
     listing_init(&table, &as_table, NULL, 4);
     listing_init(&json, &as_json, NULL, 4);
-    for (const char *from = at; at < end && take_entry(&at, end, &en); from = at) {
-        char again[128];
-        int n = snprintf(again, sizeof(again), "%c %llu %llu %lld ", en.type, (unsigned long long)en.mode, (unsigned long long)en.size,
-                         (long long)en.mtime);
-        const char *numbers = from + 2;
-        assert(en.type && en.name > from && en.name - from >= n && en.target == en.name + strlen(en.name) + 1);
-        assert(at == en.target + strlen(en.target) + 1 && at <= end);
-        assert((size_t)(en.name - numbers) == strnlen(numbers, (size_t)(en.name - numbers)));
-        list_entry(&table, &en);
-        list_entry(&json, &en);
+    for (; file_entry_parse(in->at, in->left, &en, &used) == 1; in->at += used, in->left -= used) {
+        char again[FILE_ENTRY_MAX];
+        assert(used <= in->left && file_entry_write(&en, again) == used && memcmp(again, in->at, used) == 0);
+        for (size_t n = 0; n < used; n++)
+            assert(file_entry_parse(in->at, n, &en, &less) == 0);
+        assert(file_entry_parse(in->at, used, &en, &less) == 1 && !strchr(en.name, '/'));
+        list_entry(&table, &en, "path");
+        list_entry(&json, &en, "path");
     }
     assert(!table.table.cells.failed && !json.text.failed);
+}
+
+static void try_events(struct input *in)
+{
+    struct file_event ev;
+    size_t used = 0, less = 0;
+    for (; file_event_parse(in->at, in->left, &ev, &used) == 1; in->at += used, in->left -= used) {
+        char again[FILE_EVENT_MAX];
+        assert(used <= in->left && file_event_write(&ev, again) == used && memcmp(again, in->at, used) == 0);
+        for (size_t n = 0; n < used; n++)
+            assert(file_event_parse(in->at, n, &ev, &less) == 0);
+        assert(file_event_parse(in->at, used, &ev, &less) == 1 && ev.name[0] != '/' && strncmp(ev.name, "../", 3) != 0);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {data, size};
-    (input_byte(&in) & 1 ? try_entries : try_args)(&in);
+    uint8_t which = input_byte(&in);
+    (!(which & 1) ? try_args : which & 2 ? try_events : try_entries)(&in);
     return 0;
 }

@@ -45,6 +45,11 @@ def texts_and_numbers(data):
     return found
 
 
+def piece(data):
+    """Content for the file request `write`: a length and so many bytes; of length 0 it is the end."""
+    return struct.pack("<I", len(data)) + data
+
+
 class Keeper:
     """One connection."""
 

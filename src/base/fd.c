@@ -145,6 +145,7 @@ static bool open_up(int dirfd, const char *name)
 
 /* What a box made has any depth, and we have few descriptors: what lies deeper than this is moved up to the top first. */
 #define REMOVE_DEPTH 32
+#define REMOVE_BLOCK 8192
 
 struct removal {
     int top_fd;
@@ -190,21 +191,24 @@ static int remove_dir(struct removal *m, int fd, const char *name, int depth, st
     return r == 0 && unlinkat(fd, name, AT_REMOVEDIR) < 0 ? err_os(e, "remove folder %s", name) : r;
 }
 
-/* Depth first, by descriptors and single names, so that no link is ever followed. */
+/* Depth first, by descriptors and single names, so that no link is ever followed. The entries stand on the stack: pale-init, which
+ * uses this too, allocates nothing, and the depth is bounded. */
 static int empty_dir(struct removal *m, int fd, int depth, struct pale_err *e)
 {
-    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    _Alignas(8) char block[REMOVE_BLOCK];
+    long n;
     int r = 0;
-    if (!d) {
-        own_close(&copy);
-        return err_os(e, "read a folder");
+    lseek(fd, 0, SEEK_SET); /* it may have been read before */
+    while (r == 0 && (n = fd_entries(fd, block, sizeof(block))) != 0) {
+        if (n < 0)
+            return err_os(e, "read a folder");
+        for (long at = 0; r == 0 && at < n;) {
+            const struct dirent *en = (const void *)(block + at);
+            at += en->d_reclen;
+            if (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0 && unlinkat(fd, en->d_name, 0) < 0)
+                r = remove_dir(m, fd, en->d_name, depth, e);
+        }
     }
-    rewinddir(d); /* the offset is shared with fd, which may have been read before */
-    for (const struct dirent *en; r == 0 && (en = readdir(d));)
-        if (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0 && unlinkat(fd, en->d_name, 0) < 0)
-            r = remove_dir(m, fd, en->d_name, depth, e);
-    closedir(d);
     return r;
 }
 

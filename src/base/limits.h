@@ -9,6 +9,12 @@
 /* A path inside or outside a box; the kernel's own limit. */
 #define PATH_BYTES_MAX 4096
 
+/* One name in a folder; the kernel's own limit. */
+#define FILE_NAME_MAX 255
+
+/* Folders that one request watches: a table of pale-init, which allocates nothing. Each is one of the watches that the kernel counts. */
+#define WATCH_FOLDERS_MAX 1024
+
 /* One frame on any wire of ours. Data frames stay small so that no stream holds up another; the larger bound is
  * for an exec request, which carries a whole argument list. */
 #define FRAME_DATA_MAX 32768u

@@ -23,6 +23,7 @@
 #include "base/fd.h"
 #include "base/number.h"
 #include "base/own.h"
+#include "wire/fileline.h"
 
 static int signal_pipe[2] = {-1, -1};
 
@@ -190,6 +191,8 @@ static void end_progress(const struct session *s)
 static int deliver(struct session *s, const struct frame *f, struct pale_err *e)
 {
     bool is_err = f->type == TELL_STDERR;
+    if (!is_err && s->sink)
+        return s->sink(s->sink_to, f->data, f->len, e);
     struct buf *b = is_err ? s->err : s->out;
     if (b) {
         buf_add(b, f->data, f->len);
@@ -206,13 +209,18 @@ static int deliver(struct session *s, const struct frame *f, struct pale_err *e)
 static bool feed(struct session *s)
 {
     static uint8_t block[STDIN_WINDOW];
-    ssize_t n = read(s->in_fd, block, sizeof(block));
+    size_t head = s->in_pieces ? FILE_PIECE_HEAD : 0;
+    ssize_t n = read(s->in_fd, block + head, sizeof(block) - head);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return true;
     s->fed = true;
     show_progress(s, n > 0 ? (size_t)n : 0);
-    if (n > 0 && reach_tell(s->reach, ASK_STDIN, block, (size_t)n))
+    if (head && n >= 0)
+        file_piece_head((uint32_t)n, block);
+    if (n > 0 && reach_tell(s->reach, ASK_STDIN, block, head + (size_t)n))
         return true;
+    if (head && n == 0)
+        (void)reach_tell(s->reach, ASK_STDIN, block, head);
     (void)reach_tell(s->reach, ASK_STDIN_END, NULL, 0);
     return false;
 }

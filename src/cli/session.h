@@ -10,11 +10,14 @@ struct session {
     struct msg_exec *request; /* NULL: attach is there */
     struct msg_attach attach; /* … to a command that runs or ran already */
     bool forward_input;       /* our standard input goes to the command */
+    bool in_pieces;           /* … in pieces (wire/fileline.h), the last of which says so; an input that cannot be read has none */
     bool lasts;               /* the command goes on without us */
     uint64_t skip;            /* bytes of output before those that were asked for */
     bool terminal;            /* raw mode, resize, signals by keyboard */
     /* Where output goes: NULL means our own streams. */
     struct buf *out, *err;
+    int (*sink)(void *to, const void *p, size_t n, struct pale_err *e); /* if set, standard output is handed to this */
+    void *sink_to;
     int out_fd;          /* if >= 0 and out is NULL, standard output goes here */
     int in_fd;           /* where input comes from */
     bool shows_progress; /* on our standard error, a terminal: the bytes moved, if it takes long */

@@ -32,19 +32,6 @@ static bool split_box(const char *word, char box[BOX_NAME_MAX + 1], const char *
     return path_is_box_name(box);
 }
 
-static const char *last_name(const char *path)
-{
-    static char name[PATH_BYTES_MAX];
-    size_t n = strlen(path);
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    size_t start = n;
-    while (start > 0 && path[start - 1] != '/')
-        start--;
-    snprintf(name, sizeof(name), "%.*s", (int)(n - start), path + start);
-    return name;
-}
-
 /* Bundles go through a child that reads or writes files while we carry bytes. */
 static pid_t start_bundle(int *fd, bool sending, int dirfd, const char *name)
 {
@@ -126,25 +113,10 @@ static int copy_out(struct args *a, const char *box, const char *path, const cha
     struct pale_err e;
     char name[PATH_BYTES_MAX];
     own_fd dir = -1;
-    if (host_target(to, last_name(path), &dir, name, sizeof(name), &e) < 0 || chore_open(&chore, a, box, &e) < 0)
+    if (host_target(to, chore_last_name(path), &dir, name, sizeof(name), &e) < 0 || chore_open(&chore, a, box, &e) < 0)
         return cli_fail(a, &e);
-    chore_set(&chore, "pack", path, NULL);
+    chore_set(&chore, (const char *const[]){"pack", path, NULL});
     return carry(a, false, dir, name);
-}
-
-/* Is the box's path a folder? Then things are copied into it. */
-static bool is_box_folder(struct args *a, const char *box, const char *path)
-{
-    struct pale_err e;
-    char with_dot[PATH_BYTES_MAX];
-    own_buf out = {0};
-    buf_init(&out, 65536);
-    if (chore_open(&chore, a, box, &e) < 0)
-        return false;
-    snprintf(with_dot, sizeof(with_dot), "%s/.", path);
-    chore_set(&chore, "stat", with_dot, NULL);
-    chore.session.out = &out;
-    return chore_run(&chore, &e) == 0 && out.len > 0 && out.data[0] == 'd';
 }
 
 static int copy_in(struct args *a, const char *from, const char *box, const char *path)
@@ -154,13 +126,13 @@ static int copy_in(struct args *a, const char *from, const char *box, const char
     struct stat st;
     if (stat(from, &st) < 0)
         return err_os(&e, "%s", from), cli_fail(a, &e);
-    if (!is_box_folder(a, box, path))
+    if (!chore_is_folder(&chore, a, box, path))
         snprintf(target, sizeof(target), "%s", path);
-    else if (!path_join(target, sizeof(target), path, last_name(from)))
+    else if (!path_join(target, sizeof(target), path, chore_last_name(from)))
         return err_set(&e, PALE_BAD_INPUT, "%s: the path in the box is too long", path), cli_fail(a, &e);
     if (chore_open(&chore, a, box, &e) < 0)
         return cli_fail(a, &e);
-    chore_set(&chore, "unpack", target, NULL);
+    chore_set(&chore, (const char *const[]){"unpack", target, NULL});
     return carry(a, true, AT_FDCWD, from);
 }
 

@@ -10,12 +10,7 @@
 #include "base/bundle.h"
 #include "base/limits.h"
 #include "base/own.h"
-
-static int complain(const struct pale_err *e)
-{
-    dprintf(2, "%s\n", e->text);
-    return 1;
-}
+#include "init/builtin.h"
 
 int pack_out(const struct msg_exec *m)
 {
@@ -24,7 +19,7 @@ int pack_out(const struct msg_exec *m)
     int r = bundle_send(1, AT_FDCWD, m->argv[1], true, &count, &e);
     if (r == 0 && count.skipped)
         dprintf(2, "%llu entries were no files, folders or symlinks and were left out\n", (unsigned long long)count.skipped);
-    return r < 0 ? complain(&e) : 0;
+    return r < 0 ? builtin_fail(&e) : 0;
 }
 
 int pack_in(const struct msg_exec *m)
@@ -37,6 +32,6 @@ int pack_in(const struct msg_exec *m)
     snprintf(dir, sizeof(dir), "%.*s", slash ? (slash == path ? 1 : (int)(slash - path)) : 1, slash ? path : ".");
     own_fd at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (at < 0)
-        return err_os(&e, "open folder %s", dir), complain(&e);
-    return bundle_receive(0, at, name, false, &count, &e) < 0 ? complain(&e) : 0;
+        return err_os(&e, "open folder %s", dir), builtin_fail(&e);
+    return bundle_receive(0, at, name, false, &count, &e) < 0 ? builtin_fail(&e) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees in and out of a box: a stream of entries over a builtin's standard descriptors (format in wire/tree_stream.h). */
+/* Trees in and out of a box: a stream of entries over a builtin's standard descriptors (format in base/bundle.h). */
 #pragma once
 
 #include "wire/message.h"

@@ -14,7 +14,7 @@ import time
 import pytest
 
 VERBS = ["run", "exec", "shell", "create", "ls", "inspect", "stop", "rm", "ps", "attach", "kill", "wait", "logs", "cp", "cat", "write", "files",
-         "validate", "policy", "audit", "prove", "completion", "version"]
+         "mkdir", "mv", "del", "watch", "validate", "policy", "audit", "prove", "completion", "version"]
 SUMMARY = re.compile(r"^exit=(\d+) time=(\d+(\.\d+)?(ms|s)|\d+m\S*) cpu=\d+\.\d\ds peak=\d+(\.\d)?(B|KiB|MiB|GiB)$", re.M)
 
 

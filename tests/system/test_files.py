@@ -206,7 +206,10 @@ def test_cat_of_an_endless_file_meets_the_output_limit(pale):
 def test_listing(pale, box):
     pale.sh(box, "mkdir d; echo hello > f; ln -s f l; mkfifo p; chmod 640 f")
     rows = {r["name"]: r for r in pale.json("files", "--json", box)}
-    assert rows["f"] | {"mtime": 0} == {"name": "f", "type": "f", "size": 6, "mode": "0640", "mtime": 0}
+    moving = {"mtime": 0, "mtime_ns": 0, "inode": 0}
+    assert rows["f"] | moving == {"name": "f", "type": "f", "size": 6, "mode": "0640", **moving}
+    assert rows["f"]["inode"] == int(pale.exec(box, "stat", "-c", "%i", "f").text)
+    assert f'{rows["f"]["mtime"]}.{rows["f"]["mtime_ns"]:09}' == pale.exec(box, "stat", "-c", "%.9Y", "f").text.strip()
     assert rows["d"]["type"] == "d" and rows["l"]["type"] == "l" and rows["l"]["target"] == "f" and rows["p"]["type"] == "p"
     text = pale.ok("files", box).text
     assert "d/" in text and "l -> f" in text
@@ -226,3 +229,9 @@ def test_listing_of_nothing(pale, box):
     pale.sh(box, "mkdir empty")
     assert pale.json("files", "--json", box, "empty") == [] and pale.ok("files", box, "empty").out == b""
     assert pale.run("files", box, "none").code == 125
+
+
+def test_listing_of_what_is_no_folder(pale, box):
+    pale.sh(box, "echo x > f; ln -s nowhere l")
+    assert [(r["name"], r["type"]) for r in pale.json("files", "--json", box, "/home/agent/f")] == [("/home/agent/f", "f")]
+    assert pale.json("files", "--json", box, "l", expect=125)["error"]["code"] == "not-found"
