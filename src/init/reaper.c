@@ -3,8 +3,9 @@
  *
  * How it works: everything a command starts stays below its runner, which is a subreaper, so a round of killing reads the
  * process tree and kills what descends from the runner. A process with SIGKILL pending cannot fork, so each round can miss only
- * what was born during it; rounds go on until one finds nothing. A bomb that outruns a hundred rounds meets kill(-1), which the
- * kernel carries out without letting anything be born meanwhile: other commands of the box die with it, but nothing survives.
+ * what was born during it; rounds go on until one finds nothing. A bomb of which a hundred rounds each found something new meets
+ * kill(-1), which the kernel carries out without letting anything be born meanwhile: other commands of the box die with it, but
+ * nothing survives. A process that was killed and takes its time to die is not new.
  * Where the box has a single user id a command can kill its own runner; its descendants then become children of init, where no
  * honest process ever is, and are hunted down as fugitives. */
 #include "init/reaper.h"
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +30,11 @@
 #define QUIET_ROUNDS 3
 
 static struct tree tree;
+
+/* Whom the last round of killing found, in the order of their numbers, and for which job. */
+static pid_t known[TREE_MAX];
+static int known_count;
+static const struct job *known_job;
 
 void reaper_signal(struct job *j, int sig)
 {
@@ -55,7 +62,29 @@ void reaper_start(struct job *j)
     if (!j->killing) {
         j->killing = true;
         j->kill_rounds = 0;
+        j->next_round_ms = 0;
     }
+}
+
+/* Remembers whom this round has found; is anybody among them whom the last did not find? */
+static bool finds_new(const struct job *j)
+{
+    bool found = known_job != j;
+    int old = 0, n = 0;
+    static pid_t now[TREE_MAX];
+    for (int i = 0; i < tree.count; i++) {
+        if (tree.process[i].kin != KIN_YES)
+            continue;
+        pid_t pid = tree.process[i].pid;
+        while (old < known_count && known[old] < pid)
+            old++;
+        found = found || old == known_count || known[old] != pid;
+        now[n++] = pid;
+    }
+    memcpy(known, now, (size_t)n * sizeof(now[0]));
+    known_count = n;
+    known_job = j;
+    return found;
 }
 
 static void kill_marked(void)
@@ -98,7 +127,7 @@ static bool kill_round(struct jobs *js, struct job *j)
         return true;
     /* A stopped runner leaves the dead where a reading finds them. */
     kill(j->runner, SIGSTOP);
-    bool read = ++j->kill_rounds <= ROUNDS_MAX && tree_read(&tree, js->proc_fd) && !tree.overflow;
+    bool read = j->kill_rounds <= ROUNDS_MAX && tree_read(&tree, js->proc_fd) && !tree.overflow;
     kill(j->runner, SIGCONT);
     if (!read) {
         kill_all(js);
@@ -107,6 +136,8 @@ static bool kill_round(struct jobs *js, struct job *j)
     if (tree_mark(&tree, j->runner) == 0)
         return ++j->quiet_rounds >= QUIET_ROUNDS && j->command > 0; /* a runner that has not forked yet will, once */
     j->quiet_rounds = 0;
+    j->kill_rounds += finds_new(j);
+    j->next_round_ms = clock_ms() + ROUND_MS;
     note_cpu(j, j->runner);
     kill_marked();
     return false;
@@ -189,7 +220,11 @@ int64_t reaper_tick(struct jobs *js)
                 sooner(&wait, j->cpu_check_ms - now);
         }
         if (j->killing && j->kill_rounds >= 0) {
-            if (kill_round(js, j)) {
+            /* The runner's stopping and going on wakes us, and is no reason for another round. */
+            now = now ? now : clock_ms();
+            if (now < j->next_round_ms) {
+                sooner(&wait, j->next_round_ms - now);
+            } else if (kill_round(js, j)) {
                 j->kill_rounds = -1;
                 sooner(&wait, 0); /* its end may now be told */
             } else {

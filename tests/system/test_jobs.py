@@ -57,6 +57,19 @@ def test_kill_ends_the_whole_tree(pale, box):
     assert pale.sh(box, "pgrep sleep").code == 1
 
 
+def test_kill_of_one_command_spares_the_others(pale, box):
+    """One that is busy in the kernel takes its time to die; that is no reason to end everything in the box."""
+    bystander = detach(pale, box, "sleep", "1000")
+    busy = "import os\nwhile 1:\n  open('/tmp/x', 'w').write('a' * 10000); os.listdir('/usr/bin'); os.unlink('/tmp/x')"
+    for _ in range(20):
+        job = detach(pale, box, "python3", "-c", busy)
+        time.sleep(0.1)
+        pale.run("kill", box, job)
+        pale.run("wait", box, job)
+        rows = {str(row["job"]): row for row in json.loads(pale.ok("ps", "--json", box).text)}
+        assert rows[bystander]["state"] == "running", rows[bystander]
+
+
 def test_kill_with_a_signal_is_only_that_signal(pale, box):
     job = detach(pale, box, "sh", "-c", "trap 'echo got; exit 9' USR1; echo ready; while :; do sleep 0.05; done")
     assert wait_until(lambda: pale.ok("logs", box, job).text == "ready\n")
