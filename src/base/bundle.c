@@ -74,11 +74,11 @@ static int send_rest(struct sender *s, int fd, uint64_t left, const char *name)
     return 0;
 }
 
-static int send_file(struct sender *s, int dirfd, const char *name, const struct stat *seen)
+static int send_file(struct sender *s, int dirfd, const char *name, const struct stat *seen, bool follow)
 {
     struct stat st;
     /* Not caught by a FIFO that took the file's place since it was looked at. */
-    own_fd fd = openat(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    own_fd fd = openat(dirfd, name, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
     if (fd < 0 || fstat(fd, &st) < 0)
         return err_os(s->e, "open %s", name);
     if (!S_ISREG(st.st_mode) || st.st_ino != seen->st_ino)
@@ -114,10 +114,10 @@ static int send_link(struct sender *s, int dirfd, const char *name, const struct
     return r < 0 ? r : put_bytes(s, piece, (size_t)n);
 }
 
-static int send_leaf(struct sender *s, int dirfd, const char *name, const struct stat *st)
+static int send_leaf(struct sender *s, int dirfd, const char *name, const struct stat *st, bool follow)
 {
     if (S_ISREG(st->st_mode))
-        return send_file(s, dirfd, name, st);
+        return send_file(s, dirfd, name, st, follow);
     if (S_ISLNK(st->st_mode))
         return send_link(s, dirfd, name, st);
     s->count.skipped++;
@@ -158,7 +158,7 @@ static int scan(struct sender *s, struct level *l, char ret_name[BUNDLE_NAME_MAX
                 lseek(l->fd, d->d_off, SEEK_SET);
                 return 1;
             }
-            int r = send_leaf(s, l->fd, d->d_name, &st);
+            int r = send_leaf(s, l->fd, d->d_name, &st, false);
             if (r < 0)
                 return r;
         }
@@ -209,7 +209,10 @@ static int send_any(struct sender *s, int dirfd, const char *name, bool follow)
     const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
     if (S_ISDIR(st.st_mode)) {
         own_fd fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (follow ? 0 : O_NOFOLLOW));
-        return fd < 0 ? err_os(s->e, "open folder %s", name) : send_tree(s, fd, base, &st);
+        if (fd < 0)
+            return err_os(s->e, "open folder %s", name);
+        /* "." and "a/" have no name to send; whoever receives chooses one anyway. */
+        return send_tree(s, fd, bundle_is_name(base, strlen(base)) ? base : "folder", &st);
     }
     if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
         return err_set(s->e, PALE_BAD_INPUT, "%s is no file, folder or symlink", name);
@@ -220,17 +223,7 @@ static int send_any(struct sender *s, int dirfd, const char *name, bool follow)
         if ((parent = openat(dirfd, dir, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
             return err_os(s->e, "open folder %s", dir);
     }
-    int at = slash ? parent : dirfd;
-    if (follow) {
-        /* What the name stands for may be a link: send what it points at, under this name. */
-        char to[PATH_BYTES_MAX];
-        ssize_t n = readlinkat(at, base, to, sizeof(to) - 1);
-        if (n > 0) {
-            to[n] = 0;
-            return send_leaf(s, at, to, &st);
-        }
-    }
-    return send_leaf(s, at, base, &st);
+    return send_leaf(s, slash ? parent : dirfd, base, &st, follow);
 }
 
 int bundle_send(int out_fd, int dirfd, const char *name, bool follow, struct bundle_count *ret, struct pale_err *e)
@@ -373,7 +366,7 @@ static int receive_entry(struct receiver *r, int stack[], int *depth, const stru
     case BUNDLE_LINK:
         return receive_link(r, stack[*depth], h, name, *depth);
     case BUNDLE_FOLDER:
-        if (*depth + 1 >= BUNDLE_DEPTH_MAX)
+        if (*depth == BUNDLE_DEPTH_MAX)
             return err_set(r->e, PALE_LIMIT, "folders are nested deeper than %d", BUNDLE_DEPTH_MAX);
         res = enter_folder(r, stack[*depth], h, name);
         if (res >= 0)
@@ -392,7 +385,7 @@ static int receive_entry(struct receiver *r, int stack[], int *depth, const stru
 int bundle_receive(int in_fd, int dirfd, const char *name, bool inner_links_only, struct bundle_count *ret, struct pale_err *e)
 {
     struct receiver r = {.in = in_fd, .inner_links_only = inner_links_only, .e = e};
-    int stack[BUNDLE_DEPTH_MAX] = {dirfd}, depth = 0, res;
+    int stack[1 + BUNDLE_DEPTH_MAX] = {dirfd}, depth = 0, res;
     struct bundle_head h;
     char entry[BUNDLE_NAME_MAX + 1];
     bool first = true;

@@ -202,6 +202,34 @@ static void leaving_more_than_was_entered_is_refused(void **state)
     assert_int_equal(receive_raw(m, n), -PALE_CORRUPT);
 }
 
+static void link_to_a_file_elsewhere_is_sent_as_that_file(void **state)
+{
+    (void)state;
+    struct bundle_count c;
+    assert_int_equal(mkdirat(from_fd, "sub", 0755), 0);
+    put(from_fd, "sub/file", "hello", 0640);
+    assert_int_equal(symlinkat("sub/file", from_fd, "first"), 0);
+    assert_int_equal(symlinkat("first", from_fd, "second"), 0);
+    assert_int_equal(carry("second", true, &c), 0);
+    expect(to_fd, "copy", "hello");
+    assert_int_equal(c.files, 1);
+}
+
+static void folder_without_a_name_is_sent(void **state)
+{
+    (void)state;
+    static const char *const names[] = {".", "sub/", "sub/.."};
+    struct bundle_count c;
+    assert_int_equal(mkdirat(from_fd, "sub", 0755), 0);
+    put(from_fd, "sub/file", "hello", 0640);
+    put(from_fd, "file", "hello", 0640);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(carry(names[i], true, &c), 0);
+        expect(to_fd, "copy/file", "hello");
+        assert_int_equal(fd_remove_tree(to_fd, "copy", NULL), 0);
+    }
+}
+
 static void folder_that_is_there_is_filled_and_not_emptied(void **state)
 {
     (void)state;
@@ -217,6 +245,32 @@ static void folder_that_is_there_is_filled_and_not_emptied(void **state)
     expect(to_fd, "copy/mine", "stays");
     assert_int_equal(fstatat(to_fd, "copy", &st, 0), 0);
     assert_int_equal(st.st_mode & 07777, 0700);
+}
+
+/* Makes folders in one another, each called d. */
+static void nest(int depth)
+{
+    int at = dup(from_fd);
+    for (int i = 0; i < depth; i++) {
+        assert_int_equal(mkdirat(at, "d", 0700), 0);
+        int next = openat(at, "d", O_RDONLY | O_DIRECTORY);
+        close(at);
+        at = next;
+    }
+    close(at);
+}
+
+static void as_deep_as_is_sent_is_received_and_no_deeper(void **state)
+{
+    (void)state;
+    struct bundle_count c;
+    nest(BUNDLE_DEPTH_MAX);
+    assert_int_equal(carry("d", true, &c), 0);
+    assert_int_equal(c.folders, BUNDLE_DEPTH_MAX);
+    assert_int_equal(renameat(from_fd, "d", from_fd, "e"), 0);
+    assert_int_equal(mkdirat(from_fd, "d", 0700), 0);
+    assert_int_equal(renameat(from_fd, "e", from_fd, "d/d"), 0);
+    assert_int_equal(carry("d", true, &c), -PALE_GONE);
 }
 
 #define LONG_FILE (1u << 20)
@@ -278,5 +332,6 @@ static void file_of_unknown_size_is_sent_whole(void **state)
 TESTS(CASE(tree_round_trips_with_modes_and_links), CASE(links_that_lead_out_are_skipped_when_asked),
       CASE(existing_symlinks_are_replaced_and_not_followed), CASE(name_that_leads_up_is_refused), CASE(names_that_are_paths_are_refused),
       CASE(every_prefix_of_a_bundle_is_an_error), CASE(leaving_more_than_was_entered_is_refused),
-      CASE(folder_that_is_there_is_filled_and_not_emptied), CASE(file_that_shrinks_or_grows_keeps_the_size_that_was_told),
-      CASE(file_of_unknown_size_is_sent_whole))
+      CASE(link_to_a_file_elsewhere_is_sent_as_that_file), CASE(folder_without_a_name_is_sent),
+      CASE(folder_that_is_there_is_filled_and_not_emptied), CASE(as_deep_as_is_sent_is_received_and_no_deeper),
+      CASE(file_that_shrinks_or_grows_keeps_the_size_that_was_told), CASE(file_of_unknown_size_is_sent_whole))
