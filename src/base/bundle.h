@@ -3,8 +3,8 @@
  * and each treats the other as hostile.
  *
  * How it works: entries follow each other, each with a type, mode, time and one name (never a path); a folder is entered and
- * left; a file's bytes come in chunks. The receiver creates everything below a descriptor it holds, never follows a symlink,
- * replaces rather than opens what is there, and drops setuid bits and everything that is no file, folder or symlink. No
+ * left; a file's size goes ahead of its bytes (base/bundlehead.h). The receiver creates everything below a descriptor it holds, never
+ * follows a symlink, replaces rather than opens what is there, and drops setuid bits and everything that is no file, folder or symlink. No
  * allocation; depth and name length are bounded. */
 #pragma once
 
@@ -13,10 +13,9 @@
 
 #include "base/err.h"
 
-#define BUNDLE_DEPTH_MAX 128
-
 struct bundle_count {
     uint64_t files, folders, links, bytes;
+    uint64_t changed; /* files that grew or shrank while they were sent: cut, or filled up with zeros, to the size that was told */
     uint64_t skipped; /* not files, folders or links, or links that lead out where that is refused */
 };
 

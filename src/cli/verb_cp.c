@@ -49,6 +49,8 @@ static pid_t start_bundle(int *fd, bool sending, int dirfd, const char *name)
         else if (count.skipped)
             fprintf(stderr, "pale: %llu entries were left out: no files, folders or symlinks, or links that lead out\n",
                     (unsigned long long)count.skipped);
+        if (r == 0 && count.changed)
+            fprintf(stderr, "pale: %llu files grew or shrank while they were read\n", (unsigned long long)count.changed);
         fflush(stderr);
         _exit(r < 0 ? 1 : 0);
     }

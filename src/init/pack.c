@@ -19,6 +19,8 @@ int pack_out(const struct msg_exec *m)
     int r = bundle_send(1, AT_FDCWD, m->argv[1], true, &count, &e);
     if (r == 0 && count.skipped)
         dprintf(2, "%llu entries were no files, folders or symlinks and were left out\n", (unsigned long long)count.skipped);
+    if (r == 0 && count.changed)
+        dprintf(2, "%llu files grew or shrank while they were read\n", (unsigned long long)count.changed);
     return r < 0 ? builtin_fail(&e) : 0;
 }
 
