@@ -173,7 +173,7 @@ static void write_item(struct json *j, struct input *in, const char *key, unsign
         json_bool(j, key, op & 8);
         break;
     default:
-        json_null(j, key);
+        json_put_null(j, key);
     }
 }
 
@@ -185,7 +185,7 @@ static void try_json(struct input *in)
     char key[8];
     buf_init(&b, 64 * TEXT_MAX);
     json_start(&j, &b);
-    json_object(&j, NULL);
+    json_begin_object(&j, NULL);
     while (in->left) {
         unsigned op = input_byte(in);
         const char *k = list[j.depth] ? NULL : key;

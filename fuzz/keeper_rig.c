@@ -372,7 +372,7 @@ struct json *audit_begin(struct audit *a, const char *event)
 {
     buf_clear(&rig.audit_line);
     json_start(&a->json, &rig.audit_line);
-    json_object(&a->json, NULL);
+    json_begin_object(&a->json, NULL);
     json_text(&a->json, "event", event);
     return &a->json;
 }

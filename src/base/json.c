@@ -81,12 +81,12 @@ static void shut(struct json *j, const char *mark)
     buf_add_text(j->out, mark);
 }
 
-void json_object(struct json *j, const char *key)
+void json_begin_object(struct json *j, const char *key)
 {
     open(j, key, "{");
 }
 
-void json_list(struct json *j, const char *key)
+void json_begin_list(struct json *j, const char *key)
 {
     open(j, key, "[");
 }
@@ -130,7 +130,7 @@ void json_bool(struct json *j, const char *key, bool v)
     buf_add_text(j->out, v ? "true" : "false");
 }
 
-void json_null(struct json *j, const char *key)
+void json_put_null(struct json *j, const char *key)
 {
     before(j, key);
     buf_add_text(j->out, "null");

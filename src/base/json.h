@@ -19,8 +19,8 @@ struct json {
 void json_start(struct json *j, struct buf *out);
 
 /* key is NULL inside a list. */
-void json_object(struct json *j, const char *key);
-void json_list(struct json *j, const char *key);
+void json_begin_object(struct json *j, const char *key);
+void json_begin_list(struct json *j, const char *key);
 void json_end_object(struct json *j);
 void json_end_list(struct json *j);
 
@@ -31,7 +31,7 @@ void json_i64(struct json *j, const char *key, int64_t v);
 void json_bool(struct json *j, const char *key, bool v);
 /* Text that is JSON already, and ours. */
 void json_raw(struct json *j, const char *key, const void *p, size_t n);
-void json_null(struct json *j, const char *key);
+void json_put_null(struct json *j, const char *key);
 
 /* A number given as thousandths or millionths, written with a decimal point. */
 void json_fixed(struct json *j, const char *key, uint64_t v, int places);

@@ -168,7 +168,7 @@ static void begin_line(struct audit *a, const char *before, const char *event)
     buf_clear(&a->line);
     buf_add_text(&a->line, before);
     json_start(&a->json, &a->line);
-    json_object(&a->json, NULL);
+    json_begin_object(&a->json, NULL);
     json_u64(&a->json, "seq", a->seq + 1);
     json_text(&a->json, "time", clock_stamp(stamp, sizeof(stamp)));
     json_text(&a->json, "box", a->box);

@@ -26,12 +26,12 @@ void ledger_write(const struct ledger *l, struct buf *out)
 {
     struct json j;
     json_start(&j, out);
-    json_object(&j, NULL);
+    json_begin_object(&j, NULL);
     json_u64(&j, "version", 1);
-    json_list(&j, "steps");
+    json_begin_list(&j, "steps");
     for (size_t i = 0; i < l->count; i++) {
         const struct ledger_step *s = &l->step[i];
-        json_object(&j, NULL);
+        json_begin_object(&j, NULL);
         json_text(&j, "do", deed_names[s->deed]);
         json_text(&j, "user", s->user);
         json_text(&j, "path", s->path);

@@ -207,7 +207,7 @@ void receipt_complaint(const struct receipt *r, char *ret, size_t cap)
 
 void receipt_json(const struct receipt *r, const struct receipt_head *h, struct json *j, const char *key)
 {
-    json_object(j, key);
+    json_begin_object(j, key);
     json_text(j, "box", h->box);
     json_text(j, "id", h->id);
     json_text(j, "time", h->time);
@@ -221,9 +221,9 @@ void receipt_json(const struct receipt *r, const struct receipt_head *h, struct 
         json_text(j, "proved_by", h->proved);
     json_u64(j, "took_us", r->took_us);
     json_bool(j, "good", r->bad == 0);
-    json_list(j, "attempts");
+    json_begin_list(j, "attempts");
     for (size_t i = 0; i < r->count; i++) {
-        json_object(j, NULL);
+        json_begin_object(j, NULL);
         json_text(j, "name", r->row[i].name);
         json_text(j, "expected", r->row[i].expected);
         json_text(j, "observed", r->row[i].observed);

@@ -41,7 +41,7 @@ void report_fields(const struct msg_result *r, struct json *j)
     if (r->signal)
         json_u64(j, "signal", r->signal);
     else
-        json_null(j, "signal");
+        json_put_null(j, "signal");
     json_bool(j, "timeout", r->flags & RESULT_TIMEOUT);
     json_bool(j, "oom", r->flags & RESULT_OOM);
     json_bool(j, "cpu_limit", r->flags & RESULT_CPU_LIMIT);
@@ -89,7 +89,7 @@ int report_json(const struct msg_result *r, struct buf *out, struct buf *err)
     struct json j;
     buf_init(&b, 4ull << 30);
     json_start(&j, &b);
-    json_object(&j, NULL);
+    json_begin_object(&j, NULL);
     report_fields(r, &j);
     stream(&j, "stdout", "stdout_base64", out);
     stream(&j, "stderr", "stderr_base64", err);

@@ -49,8 +49,8 @@ int cli_fail(const struct args *a, const struct pale_err *e)
         struct json j;
         buf_init(&b, 8192);
         json_start(&j, &b);
-        json_object(&j, NULL);
-        json_object(&j, "error");
+        json_begin_object(&j, NULL);
+        json_begin_object(&j, "error");
         json_text(&j, "code", err_name(e->code));
         json_text(&j, "message", e->text);
         json_end_object(&j);
@@ -154,7 +154,7 @@ void listing_init(struct listing *l, const struct args *a, const char *const *he
     *l = (struct listing){.is_json = a->json};
     buf_init(&l->text, 256 << 20);
     json_start(&l->json, &l->text);
-    json_list(&l->json, NULL);
+    json_begin_list(&l->json, NULL);
     table_init(&l->table, heads, columns);
 }
 

@@ -48,7 +48,7 @@ static int verify(struct args *a, const char *path)
         struct json j;
         buf_init(&b, 8192);
         json_start(&j, &b);
-        json_object(&j, NULL);
+        json_begin_object(&j, NULL);
         json_bool(&j, "good", c.good);
         json_u64(&j, "records", c.records);
         json_u64(&j, "torn", c.torn);

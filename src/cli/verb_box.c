@@ -65,7 +65,7 @@ static int tell_birth(const struct args *a, const struct place *p, struct pale_e
         struct json j;
         buf_init(&b, 65536);
         json_start(&j, &b);
-        json_object(&j, NULL);
+        json_begin_object(&j, NULL);
         json_text(&j, "name", p->name);
         json_text(&j, "id", p->id);
         json_text(&j, "scope", p->project ? "project" : "user");
@@ -177,7 +177,7 @@ static int list_one(void *arg, const struct place *p)
     if (up)
         snprintf(number, sizeof(number), "%llu", (unsigned long long)info.jobs);
     if (l->is_json) {
-        json_object(&l->json, NULL);
+        json_begin_object(&l->json, NULL);
         json_text(&l->json, "name", p->name);
         json_text(&l->json, "id", p->id);
         json_text(&l->json, "scope", p->project ? "project" : "user");
@@ -226,7 +226,7 @@ static int run_inspect(struct args *a)
     if (a->json) {
         struct json j;
         json_start(&j, &b);
-        json_object(&j, NULL);
+        json_begin_object(&j, NULL);
         json_text(&j, "name", p.name);
         json_text(&j, "id", p.id);
         json_text(&j, "scope", p.project ? "project" : "user");

@@ -163,7 +163,7 @@ static void diagnose(struct diagnosis *d)
 static void claims_json(struct json *j, const char *key, const char *claims)
 {
     char word[8];
-    json_list(j, key);
+    json_begin_list(j, key);
     while (next_claim(&claims, word, sizeof(word)))
         json_text(j, NULL, word);
     json_end_list(j);
@@ -188,17 +188,17 @@ static int tell_json(const struct diagnosis *d)
     lost_text(d, lost, sizeof(lost));
     buf_init(&b, 1 << 20);
     json_start(&j, &b);
-    json_object(&j, NULL);
+    json_begin_object(&j, NULL);
     json_text(&j, "version", PALE_VERSION);
     json_text(&j, "kernel", u.release);
     json_u64(&j, "uid", geteuid());
     json_bool(&j, "boxes_can_start", d->startable);
     json_text(&j, "tier_auto", "native");
     claims_json(&j, "claims_weakened", lost);
-    json_list(&j, "mechanisms");
+    json_begin_list(&j, "mechanisms");
     for (size_t i = 0; i < d->count; i++) {
         const struct finding *f = &d->finding[i];
-        json_object(&j, NULL);
+        json_begin_object(&j, NULL);
         json_text(&j, "group", f->row->group);
         json_text(&j, "name", f->row->name);
         json_text(&j, "state", state_names[f->answer.state]);
@@ -276,8 +276,8 @@ static int change(struct args *a, bool fix)
     }
     buf_init(&b, 1 << 20);
     json_start(&j, &b);
-    json_object(&j, NULL);
-    json_list(&j, fix ? "done" : "undone");
+    json_begin_object(&j, NULL);
+    json_begin_list(&j, fix ? "done" : "undone");
     int r = fix ? provision_fix(user, say, &l, &e) : provision_undo(user, say, &l, &e);
     if (r < 0)
         return cli_fail(a, &e);

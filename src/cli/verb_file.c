@@ -63,7 +63,7 @@ static void list_entry(struct listing *l, const struct file_entry *en, const cha
     const char *name = en->name[0] ? en->name : path;
     snprintf(mode, sizeof(mode), "%04o", en->mode);
     if (l->is_json) {
-        json_object(&l->json, NULL);
+        json_begin_object(&l->json, NULL);
         json_text(&l->json, "name", name);
         json_text(&l->json, "type", type);
         json_u64(&l->json, "size", en->size);

@@ -23,7 +23,7 @@ static const char *state_name(uint64_t state)
 
 static void job_json(struct json *j, const struct msg_job *m)
 {
-    json_object(j, NULL);
+    json_begin_object(j, NULL);
     json_u64(j, "job", m->id);
     json_text(j, "state", state_name(m->state));
     json_u64(j, "pid", m->pid);
@@ -41,7 +41,7 @@ static void job_json(struct json *j, const struct msg_job *m)
                                .out_bytes = m->out_bytes,
                                .dropped_bytes = m->dropped_bytes,
                                .message = m->message};
-        json_object(j, "result");
+        json_begin_object(j, "result");
         report_fields(&r, j);
         json_end_object(j);
     }

@@ -58,7 +58,7 @@ static int run_validate(struct args *a)
     if (a->json) {
         struct json j;
         json_start(&j, &b);
-        json_object(&j, NULL);
+        json_begin_object(&j, NULL);
         json_bool(&j, "valid", true);
         json_bool(&j, "can_start", startable);
         if (!startable)
@@ -105,7 +105,7 @@ static int diff(struct args *a)
     buf_init(&b, 1 << 20);
     if (a->json) {
         json_start(&j, &b);
-        json_list(&j, NULL);
+        json_begin_list(&j, NULL);
         policy_diff(&p, &q, NULL, &j);
         json_end_list(&j);
         return cli_json(&b);
@@ -130,7 +130,7 @@ static int ask(struct args *a)
         static const char *const verdicts[] = {"allow", "ask", "deny"};
         buf_init(&b, 65536);
         json_start(&j, &b);
-        json_object(&j, NULL);
+        json_begin_object(&j, NULL);
         json_bool(&j, "allowed", answer.allowed);
         json_text(&j, "verdict", verdicts[answer.verdict]);
         json_text(&j, "rule", answer.rule);

@@ -41,7 +41,7 @@ static int print_sealed(const char *text, size_t n, struct pale_err *e)
         return r;
     buf_init(&b, RECEIPT_MAX);
     json_start(&j, &b);
-    json_object(&j, NULL);
+    json_begin_object(&j, NULL);
     json_raw(&j, "receipt", text, n);
     json_text(&j, "key", sealed.key);
     json_text(&j, "signature", sealed.signature);

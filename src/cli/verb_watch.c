@@ -26,7 +26,7 @@ static bool show(const struct watcher *w, const struct file_event *ev)
     if (w->args->json) {
         struct json j;
         json_start(&j, &b);
-        json_object(&j, NULL);
+        json_begin_object(&j, NULL);
         json_text(&j, "event", file_happening_name(ev->kind));
         json_bool(&j, "folder", ev->folder);
         json_text(&j, "name", ev->name);

@@ -105,7 +105,7 @@ int request_audit(struct kjob *j, const struct msg_exec *m, const char *event, c
     if (m->label[0]) {
         json_text(w, "request", m->label);
     } else {
-        json_list(w, "argv");
+        json_begin_list(w, "argv");
         size_t shown = 0;
         for (size_t i = 0; i < m->argc && shown < AUDIT_ARGV_MAX; i++) {
             size_t n = strnlen(m->argv[i], AUDIT_ARGV_MAX - shown);

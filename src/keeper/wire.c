@@ -72,10 +72,23 @@ static bool take_hello(struct keeper *k, const struct frame *f)
     return true;
 }
 
+/* The command can take more input: whoever has some goes on. */
+static bool take_input_credit(struct kjob *j, const struct frame *f)
+{
+    uint64_t v = 0;
+    if (!msg_u64_parse(f->data, f->len, &v) || v > STDIN_WINDOW - j->in_credit)
+        return false;
+    j->in_credit += v;
+    if (j->client)
+        client_resume(j->client);
+    if (j->feeder)
+        client_resume(j->feeder);
+    return true;
+}
+
 /* False: init broke the protocol. */
 static bool take_frame(struct keeper *k, const struct frame *f)
 {
-    uint64_t v = 0;
     struct msg_exit x;
     if (f->type == FROM_HELLO)
         return take_hello(k, f);
@@ -94,14 +107,7 @@ static bool take_frame(struct keeper *k, const struct frame *f)
         work_output(j, f->type == FROM_STDERR, f->data, f->len);
         return true;
     case FROM_STDIN_CREDIT:
-        if (!msg_u64_parse(f->data, f->len, &v) || v > STDIN_WINDOW - j->in_credit)
-            return false;
-        j->in_credit += v;
-        if (j->client)
-            client_resume(j->client);
-        if (j->feeder)
-            client_resume(j->feeder);
-        return true;
+        return take_input_credit(j, f);
     case FROM_EXIT:
         if (j->state != JOB_RUNNING || !msg_exit_parse(f->data, f->len, &x))
             return false;

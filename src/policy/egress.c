@@ -346,9 +346,9 @@ static void rule_json(const struct field *f, const struct policy *p, size_t i, s
 {
     const struct policy_egress *r = &p->egress[i];
     (void)f;
-    json_object(j, key);
+    json_begin_object(j, key);
     json_text(j, "domain", r->domain);
-    json_list(j, "ports");
+    json_begin_list(j, "ports");
     for (size_t k = 0; k < r->port_count; k++)
         json_u64(j, NULL, r->ports[k]);
     json_end_list(j);

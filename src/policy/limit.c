@@ -143,10 +143,10 @@ static void limit_json(const struct field *f, const struct policy *p, size_t i, 
     const struct policy_limit *l = limit_of(f, p);
     (void)i;
     if (!l->value) {
-        json_null(j, key);
+        json_put_null(j, key);
         return;
     }
-    json_object(j, key);
+    json_begin_object(j, key);
     json_u64(j, "value", l->value);
     json_bool(j, "asked", l->asked);
     json_end_object(j);

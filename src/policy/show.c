@@ -45,9 +45,9 @@ static void field_json(const struct field *f, const struct policy *p, struct jso
         return;
     }
     if (pairs)
-        json_object(j, key);
+        json_begin_object(j, key);
     else
-        json_list(j, key);
+        json_begin_list(j, key);
     for (size_t i = 0; i < n; i++)
         item_json(f, p, i, j, NULL);
     if (pairs)
@@ -61,7 +61,7 @@ void policy_json(const struct policy *p, struct json *j, const char *key)
 {
     const struct field *f;
     char open[32] = "";
-    json_object(j, key);
+    json_begin_object(j, key);
     for (size_t k = 0; (f = field_at(k)); k++) {
         const char *dot = strchr(f->key, '.');
         size_t n = dot ? (size_t)(dot - f->key) : 0;
@@ -71,7 +71,7 @@ void policy_json(const struct policy *p, struct json *j, const char *key)
             memset(open, 0, sizeof(open));
             memcpy(open, f->key, n);
             if (n)
-                json_object(j, open);
+                json_begin_object(j, open);
         }
         field_json(f, p, j, dot ? dot + 1 : f->key);
     }
@@ -99,7 +99,7 @@ static void tell(struct report *r, const struct field *f, const char *from, cons
         buf_addf(r->out, " (%s)\n", effect);
     }
     if (r->j) {
-        json_object(r->j, NULL);
+        json_begin_object(r->j, NULL);
         json_text(r->j, "key", f->key);
         if (from)
             json_text(r->j, "from", from);

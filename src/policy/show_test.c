@@ -49,7 +49,7 @@ static void diff_as_json_is_a_list_of_objects(void **state)
     struct json j;
     buf_init(&out, POLICY_TEXT_MAX);
     json_start(&j, &out);
-    json_list(&j, NULL);
+    json_begin_list(&j, NULL);
     assert_int_equal(policy_diff(&a, &b, NULL, &j), 2);
     json_end_list(&j);
     assert_string_equal(buf_text(&out), "[{\"key\":\"tier\",\"from\":\"auto\",\"to\":\"native\",\"effect\":\"wider\"},"

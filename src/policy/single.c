@@ -103,7 +103,7 @@ static void optional_json(const struct field *f, const struct policy *p, size_t 
     if (s)
         json_text(j, key, s);
     else
-        json_null(j, key);
+        json_put_null(j, key);
 }
 
 static int optional_store(const struct field *f, struct policy *p, const char *value, struct pale_err *e)

@@ -103,7 +103,7 @@ static void volume_json(const struct field *f, const struct policy *p, size_t i,
 {
     const struct policy_volume *v = &p->volumes[i];
     (void)f;
-    json_object(j, key);
+    json_begin_object(j, key);
     json_text(j, "host", v->host);
     json_text(j, "target", v->target);
     json_text(j, "mode", v->writable ? "rw" : "ro");

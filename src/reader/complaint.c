@@ -51,11 +51,11 @@ void complaints_json(const struct complaints *c, const char *file, struct buf *o
 {
     struct json j;
     json_start(&j, out);
-    json_object(&j, NULL);
+    json_begin_object(&j, NULL);
     json_bool(&j, "valid", false);
-    json_list(&j, "errors");
+    json_begin_list(&j, "errors");
     for (size_t i = 0; i < c->count; i++) {
-        json_object(&j, NULL);
+        json_begin_object(&j, NULL);
         json_text(&j, "file", file);
         json_u64(&j, "line", c->item[i].place.line);
         json_u64(&j, "column", c->item[i].place.column);

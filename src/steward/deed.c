@@ -182,7 +182,7 @@ static int tell_audit(struct deed *d, const struct policy *old, const struct pol
     struct json *j = audit_begin(&a, d->order->narrower ? "policy.narrow" : "policy.change");
     policy_digest(new, digest);
     json_text(j, "policy_digest", digest);
-    json_list(j, "changes");
+    json_begin_list(j, "changes");
     own_buf lines = {0};
     buf_init(&lines, 1 << 20);
     policy_diff(old, new, &lines, j);

@@ -340,6 +340,17 @@ static int paled_ended(struct steward *s, int status)
     return start_paled(s, &e) < 0 ? give_up(s, &e) : 0;
 }
 
+static void deed_ended(struct steward *s, int status)
+{
+    char text[80];
+    s->deeds -= s->deeds > 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return;
+    snprintf(text, sizeof(text), "a deed ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
+             WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    say(text);
+}
+
 static int take_signals(struct steward *s)
 {
     struct signalfd_siginfo info;
@@ -354,8 +365,8 @@ static int take_signals(struct steward *s)
     for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;)
         if (pid == s->paled)
             result = paled_ended(s, status);
-        else if (s->deeds > 0)
-            s->deeds--;
+        else
+            deed_ended(s, status);
     return result;
 }
 

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* paled: REST, the registry of boxes, tokens, timers.
+ *
+ *     paled [PORT]      started by pale-steward: 3 is the link to it, 4 the unix socket, 5 the TCP socket if there is a PORT
+ *     paled openapi     prints the OpenAPI description
+ *
+ * main() reads as the list of stages; trouble before it serves is told to the steward. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/number.h"
+#include "base/own.h"
+#include "box/daemon.h"
+#include "ops/ops.h"
+#include "ops/world.h"
+#include "rest/conn.h"
+
+#define STEWARD 3
+#define LOCAL 4
+#define TCP 5
+
+static struct world world;
+static struct server server = {.local = {.fd = -1}, .tcp = {.fd = -1}};
+static struct loop_source signals;
+
+static void tell_steward(char what, const char *text)
+{
+    char message[700];
+    int n = snprintf(message, sizeof(message), "%c%s", what, text);
+    (void)!send(STEWARD, message, (size_t)n < sizeof(message) ? (size_t)n : sizeof(message) - 1, MSG_NOSIGNAL);
+}
+
+static int give_up(const struct pale_err *e)
+{
+    fprintf(stderr, "paled: %s\n", e->text);
+    tell_steward('e', e->text);
+    return 1;
+}
+
+static void on_signal(struct loop_source *s, uint32_t events)
+{
+    struct signalfd_siginfo info;
+    (void)events;
+    if (read(s->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        server_drain(&server);
+}
+
+/* Needs: the loop. From here on signals are events. */
+static int stage_signals(struct pale_err *e)
+{
+    sigset_t mask;
+    sigemptyset(&mask);
+    sigaddset(&mask, SIGTERM);
+    sigaddset(&mask, SIGINT);
+    sigprocmask(SIG_BLOCK, &mask, NULL);
+    signals = (struct loop_source){.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK), .ready = on_signal};
+    return signals.fd < 0 ? err_os(e, "signalfd") : loop_add(&world.loop, &signals, EPOLLIN, e);
+}
+
+/* Needs: the state folder. A registry that cannot be read is left alone and told. */
+static int stage_registry(struct pale_err *e)
+{
+    struct daemon_paths paths;
+    int r = daemon_paths(&paths, e);
+    return r < 0 ? r : registry_open(paths.registry, &world.registry, e);
+}
+
+static int serve(unsigned port)
+{
+    struct pale_err e;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    world.started_unix_ms = (uint64_t)now.tv_sec * 1000;
+    world.port = port;
+    server.loop = &world.loop;
+    server.world = &world;
+    server.port = port;
+    if (loop_open(&world.loop, &e) < 0 || stage_signals(&e) < 0 || stage_registry(&e) < 0 ||
+        fleet_open(&world.fleet, &world.loop, world.registry, STEWARD, &e) < 0 || server_open(&server, LOCAL, port ? TCP : -1, &e) < 0)
+        return give_up(&e);
+    tell_steward('r', "");
+    int r = loop_run(&world.loop, &e);
+    server_close(&server);
+    fleet_close(&world.fleet);
+    registry_close(world.registry);
+    return r < 0 ? give_up(&e) : 0;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t port = 0;
+    if (argc == 2 && strcmp(argv[1], "openapi") == 0) {
+        own_buf b = {0};
+        buf_init(&b, 1 << 20);
+        openapi_write(&b);
+        return b.failed || !fd_write_full(1, b.data, b.len) || !fd_write_full(1, "\n", 1);
+    }
+    if (argc > 2 || (argc == 2 && (!number_u64(argv[1], 65535, &port) || port == 0))) {
+        fprintf(stderr, "paled is started by pale-steward; `pale serve` starts that\n");
+        return 2;
+    }
+    return serve((unsigned)port);
+}

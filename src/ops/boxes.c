@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the operations on boxes as a whole: list, create, ensure, inspect, start, stop, delete, rename, terms. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/path.h"
+#include "ops/talk.h"
+#include "ops/ops.h"
+#include "ops/shown.h"
+
+#define LIST_BYTES_MAX (8u << 20)
+
+static int64_t unix_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void answer_box(struct call *c, const struct core_box *b)
+{
+    own_buf text = {0};
+    struct json j;
+    buf_init(&text, 65536);
+    json_start(&j, &text);
+    shown_box(&j, NULL, c, b);
+    call_json(c, &text);
+}
+
+/* The end of most of these: how the box stands, or why not. */
+static void on_done(void *arg, const struct core_answer *a)
+{
+    struct call *c = arg;
+    if (!c->gone && a->code != PALE_OK)
+        call_refuse(c, a->code, "%s", a->text);
+    else if (!c->gone && a->box && c->op->output == OUTPUT_JSON)
+        answer_box(c, a->box);
+    else if (!c->gone)
+        call_nothing(c);
+    call_drop(c);
+}
+
+void op_box_list(struct call *c)
+{
+    struct core *core = c->world->fleet.core;
+    const char *tenant = call_text(c, "tenant", NULL);
+    own_buf text = {0};
+    struct json j;
+    buf_init(&text, LIST_BYTES_MAX);
+    json_start(&j, &text);
+    json_begin_object(&j, NULL);
+    json_begin_list(&j, "items");
+    for (const struct core_box *b = core_after(core, "", "", ""); b; b = core_after(core, b->tenant, b->name, b->id))
+        if (b->id[0] && talk_sees(&c->who, b) && (!tenant || strcmp(tenant, b->tenant) == 0))
+            shown_box(&j, NULL, c, b);
+    json_end_list(&j);
+    json_end_object(&j);
+    call_json(c, &text);
+}
+
+/* --- create --- */
+
+/* The whole of what was asked, so that the same key with another request is noticed. */
+static void digest(const struct fleet_order *o, uint8_t ret[SHA256_BYTES])
+{
+    struct sha256 h;
+    char numbers[80];
+    const char *parts[] = {o->name, o->policy, o->sets, numbers};
+    /* A moment of expiry is not the same twice; what was asked for is how long. */
+    snprintf(numbers, sizeof(numbers), "%lld %d", (long long)o->idle_ms, o->start);
+    sha256_init(&h);
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        sha256_add(&h, parts[i], strlen(parts[i]) + 1);
+    sha256_final(&h, ret);
+}
+
+static bool put_line(struct buf *b, const char *key, const char *value)
+{
+    if (!key[0] || strpbrk(key, "\t\n") || strpbrk(value, "\t\n"))
+        return false;
+    buf_addf(b, "%s\t%s\n", key, value);
+    return true;
+}
+
+int boxes_sets(const json_t *map, struct buf *ret, struct pale_err *e)
+{
+    const char *key;
+    json_t *v, *item;
+    size_t i;
+    bool good = true;
+    json_object_foreach((json_t *)map, key, v)
+    {
+        if (json_is_string(v))
+            good = good && put_line(ret, key, json_string_value(v));
+        json_array_foreach(v, i, item) good = good && put_line(ret, key, json_string_value(item));
+    }
+    if (!good)
+        return err_set(e, PALE_BAD_INPUT, "set: no value of a policy holds a tab or a line break");
+    return ret->failed ? err_set(e, PALE_LIMIT, "set: more than a policy can hold") : 0;
+}
+
+static int make_name(char ret[BOX_NAME_MAX + 1], struct pale_err *e)
+{
+    uint8_t random[6];
+    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+        return err_os(e, "getrandom");
+    snprintf(ret, BOX_NAME_MAX + 1, "box-%02x%02x%02x%02x%02x%02x", random[0], random[1], random[2], random[3], random[4], random[5]);
+    return 0;
+}
+
+/* A name that nobody gave is the same for the same key, or asking twice would make two. */
+static int choose_name(const struct call *c, char ret[BOX_NAME_MAX + 1], struct pale_err *e)
+{
+    char hex[SHA256_HEX];
+    const char *name = c->op->run == op_box_ensure ? call_param(c, "box") : call_text(c, "name", NULL);
+    if (name && !path_is_box_name(name))
+        return err_set(e, PALE_BAD_INPUT, "name: 1 to %d of a-z, 0-9 and '-', and not beginning with '-'", BOX_NAME_MAX);
+    if (name)
+        snprintf(ret, BOX_NAME_MAX + 1, "%s", name);
+    else if (c->key[0]) {
+        sha256_hex(c->key, strlen(c->key), hex);
+        snprintf(ret, BOX_NAME_MAX + 1, "box-%.12s", hex);
+    } else
+        return make_name(ret, e);
+    return 0;
+}
+
+static void create(struct call *c, bool ensure)
+{
+    struct pale_err e;
+    char name[BOX_NAME_MAX + 1];
+    own_buf sets = {0};
+    buf_init(&sets, POLICY_TEXT_MAX);
+    const struct value *policy = call_value(c, "policy"), *set = call_value(c, "set");
+    if (c->who.scope == CALLER_BOX)
+        return call_refuse(c, PALE_DENIED, "a box's token makes no boxes");
+    const char *tenant = c->who.scope == CALLER_OPERATOR ? call_text(c, "tenant", "") : c->who.tenant;
+    if (tenant[0] && !path_is_box_name(tenant))
+        return call_refuse(c, PALE_BAD_INPUT, "tenant: 1 to %d of a-z, 0-9 and '-'", BOX_NAME_MAX);
+    if (choose_name(c, name, &e) < 0 || (set->given && boxes_sets(set->json, &sets, &e) < 0))
+        return call_fail(c, &e);
+    char *text = policy->given ? json_dumps(policy->json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    if (policy->given && !text)
+        return call_refuse(c, PALE_NO_MEMORY, "out of memory");
+    uint64_t ttl = call_number(c, "ttl", 0);
+    struct fleet_order o = {.tenant = tenant,
+                            .name = name,
+                            .key = c->key,
+                            .policy = text ? text : "",
+                            .sets = buf_text(&sets),
+                            .expires_unix_ms = ttl ? unix_ms() + (int64_t)ttl : 0,
+                            .idle_ms = (int64_t)call_number(c, "idle", 0),
+                            .ensure = ensure,
+                            .start = call_number(c, "start", 1) != 0};
+    digest(&o, o.asked);
+    call_hold(c);
+    fleet_create(&c->world->fleet, &o, on_done, c);
+    free(text);
+}
+
+void op_box_create(struct call *c)
+{
+    create(c, call_number(c, "ensure", 0) != 0);
+}
+
+void op_box_ensure(struct call *c)
+{
+    create(c, true);
+}
+
+/* --- one box --- */
+
+void op_box_inspect(struct call *c)
+{
+    const struct core_box *b = talk_find(c);
+    if (b)
+        answer_box(c, b);
+}
+
+static void act(struct call *c, void (*deed)(struct fleet *f, const char *id, fleet_done *done, void *arg))
+{
+    const struct core_box *b = talk_find(c);
+    char id[BOX_ID_LEN + 1];
+    if (!b)
+        return;
+    memcpy(id, b->id, sizeof(id));
+    call_hold(c);
+    deed(&c->world->fleet, id, on_done, c);
+}
+
+void op_box_start(struct call *c)
+{
+    act(c, fleet_use);
+}
+
+void op_box_stop(struct call *c)
+{
+    act(c, fleet_stop);
+}
+
+void op_box_remove(struct call *c)
+{
+    act(c, fleet_remove);
+}
+
+void op_box_rename(struct call *c)
+{
+    const struct core_box *b = talk_find(c);
+    const char *name = call_text(c, "name", "");
+    char id[BOX_ID_LEN + 1];
+    if (!b)
+        return;
+    if (!path_is_box_name(name))
+        return call_refuse(c, PALE_BAD_INPUT, "name: 1 to %d of a-z, 0-9 and '-', and not beginning with '-'", BOX_NAME_MAX);
+    memcpy(id, b->id, sizeof(id));
+    call_hold(c);
+    fleet_rename(&c->world->fleet, id, name, on_done, c);
+}
+
+void op_box_terms(struct call *c)
+{
+    const struct core_box *b = talk_find(c);
+    char id[BOX_ID_LEN + 1];
+    if (!b)
+        return;
+    memcpy(id, b->id, sizeof(id));
+    const struct value *ttl = call_value(c, "ttl"), *idle = call_value(c, "idle");
+    int64_t expires = b->has_terms ? b->terms.expires_unix_ms : 0, quiet = b->has_terms ? b->terms.idle_ms : 0;
+    if (ttl->given)
+        expires = ttl->number ? unix_ms() + (int64_t)ttl->number : 0;
+    if (idle->given)
+        quiet = (int64_t)idle->number;
+    call_hold(c);
+    fleet_set_terms(&c->world->fleet, id, expires, quiet, on_done, c);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions of the operations, by the file that owns them. */
+#pragma once
+
+#include "ops/call.h"
+
+/* boxes.c */
+void op_box_list(struct call *c);
+void op_box_create(struct call *c);
+void op_box_ensure(struct call *c);
+void op_box_inspect(struct call *c);
+void op_box_start(struct call *c);
+void op_box_stop(struct call *c);
+void op_box_remove(struct call *c);
+void op_box_rename(struct call *c);
+void op_box_terms(struct call *c);
+/* Lines for a deed's `sets` from an object of texts. */
+int boxes_sets(const json_t *map, struct buf *ret, struct pale_err *e) MUST_CHECK;
+
+/* exec.c */
+void op_exec(struct call *c);
+void op_job_start(struct call *c);
+
+/* jobs.c, attach.c */
+void op_job_list(struct call *c);
+void op_job_inspect(struct call *c);
+void op_job_wait(struct call *c);
+void op_job_logs(struct call *c);
+void op_job_input(struct call *c);
+void op_job_signal(struct call *c);
+void op_job_attach(struct call *c);
+
+/* files.c */
+void op_file_read(struct call *c);
+void op_file_write(struct call *c);
+void op_file_list(struct call *c);
+void op_file_stat(struct call *c);
+void op_file_move(struct call *c);
+void op_file_mkdir(struct call *c);
+void op_file_remove(struct call *c);
+void op_file_watch(struct call *c);
+
+/* trees.c */
+void op_tree_upload(struct call *c);
+void op_tree_download(struct call *c);
+
+/* policies.c */
+void op_policy_show(struct call *c);
+void op_policy_narrow(struct call *c);
+void op_policy_change(struct call *c);
+
+/* records.c */
+void op_audit(struct call *c);
+void op_receipt(struct call *c);
+void op_prove(struct call *c);
+void op_doctor(struct call *c);
+
+/* observe.c */
+void op_health(struct call *c);
+void op_metrics(struct call *c);
+void op_events(struct call *c);
+
+/* tokens.c */
+void op_token_create(struct call *c);
+void op_token_list(struct call *c);
+void op_token_revoke(struct call *c);
+void op_token_self(struct call *c);
+
+/* openapi.c */
+void openapi_write(struct buf *b);
+void op_openapi(struct call *c);

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the shapes of answers. */
+#include "ops/shown.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/quote.h"
+#include "ops/base64.h"
+#include "ops/world.h"
+
+static void stamp(struct json *j, const char *key, int64_t unix_ms)
+{
+    char text[40];
+    struct tm tm;
+    time_t t = (time_t)(unix_ms / 1000);
+    if (unix_ms <= 0 || !gmtime_r(&t, &tm))
+        return json_put_null(j, key);
+    size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(text + n, sizeof(text) - n, ".%03dZ", (int)(unix_ms % 1000));
+    json_text(j, key, text);
+}
+
+void shown_box(struct json *j, const char *key, struct call *c, const struct core_box *b)
+{
+    const struct lookout *w = lookout_of(&c->world->fleet, b->id);
+    json_begin_object(j, key);
+    json_text(j, "id", b->id);
+    json_text(j, "name", b->name);
+    json_text(j, "scope", b->project ? "project" : b->tenant[0] ? "tenant" : "user");
+    if (c->who.scope == CALLER_OPERATOR && b->tenant[0])
+        json_text(j, "tenant", b->tenant);
+    json_text(j, "state", fleet_state_name(b));
+    json_u64(j, "jobs", b->jobs);
+    if (w && w->up)
+        stamp(j, "started", (int64_t)w->started_unix_ms);
+    if (b->has_terms && b->terms.expires_unix_ms)
+        stamp(j, "expires", b->terms.expires_unix_ms);
+    if (b->has_terms && b->terms.idle_ms)
+        json_fixed(j, "idle_seconds", (uint64_t)b->terms.idle_ms, 3);
+    json_end_object(j);
+}
+
+void shown_result(struct json *j, const struct msg_result *r)
+{
+    static const struct {
+        uint64_t flag;
+        const char *name;
+    } flags[] = {{RESULT_TIMEOUT, "timed_out"},   {RESULT_CPU_LIMIT, "cpu_limit"},     {RESULT_OOM, "out_of_memory"},
+                 {RESULT_TRUNCATED, "truncated"}, {RESULT_NOT_STARTED, "not_started"}, {RESULT_KILLED, "killed"}};
+    json_u64(j, "exit", r->status);
+    json_u64(j, "signal", r->signal);
+    json_fixed(j, "seconds", r->time_us, 6);
+    json_fixed(j, "cpu_seconds", r->cpu_us, 6);
+    json_u64(j, "peak_bytes", r->peak_kib * 1024);
+    json_u64(j, "output_bytes", r->out_bytes);
+    json_u64(j, "dropped_bytes", r->dropped_bytes);
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        json_bool(j, flags[i].name, (r->flags & flags[i].flag) != 0);
+    if (r->message[0])
+        json_text(j, "message", r->message);
+}
+
+void shown_job(struct json *j, const char *key, const struct msg_job *m)
+{
+    static const char *const states[JOB_STATE_COUNT] = {"queued", "running", "ended"};
+    json_begin_object(j, key);
+    json_u64(j, "id", m->id);
+    json_text(j, "state", m->state < JOB_STATE_COUNT ? states[m->state] : "unknown");
+    json_text(j, "command", m->command);
+    json_bool(j, "tty", m->tty);
+    json_bool(j, "lasts", m->lasts || m->detached);
+    if (m->key[0])
+        json_text(j, "key", m->key);
+    stamp(j, "started", (int64_t)m->started_unix_ms);
+    json_u64(j, "input_bytes", m->in_bytes);
+    if (m->state == JOB_ENDED) {
+        struct msg_result r = {.flags = m->flags,
+                               .status = m->status,
+                               .signal = m->signal,
+                               .time_us = m->time_us,
+                               .cpu_us = m->cpu_us,
+                               .peak_kib = m->peak_kib,
+                               .out_bytes = m->out_bytes,
+                               .dropped_bytes = m->dropped_bytes,
+                               .message = m->message};
+        json_begin_object(j, "result");
+        shown_result(j, &r);
+        json_end_object(j);
+    } else
+        json_u64(j, "output_bytes", m->out_bytes);
+    json_end_object(j);
+}
+
+static bool is_utf8(const unsigned char *p, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        unsigned point;
+        size_t step = quote_utf8(p + i, n - i, &point);
+        if (step == 0)
+            return false;
+        i += step;
+    }
+    return true;
+}
+
+void shown_bytes(struct json *j, const void *p, size_t n)
+{
+    if (is_utf8(p, n))
+        json_bytes(j, "data", p, n);
+    else {
+        own_buf b = {0};
+        buf_init(&b, 4 * (n / 3 + 1));
+        base64_write(p, n, &b);
+        json_bytes(j, "base64", b.data, b.len);
+    }
+}
+
+bool shown_piece(struct call *c, const char *event, struct buf *json)
+{
+    own_buf b = {0};
+    buf_init(&b, json->len + 128);
+    if (c->wants_events)
+        buf_addf(&b, "event: %s\ndata: ", event);
+    buf_add(&b, json->data, json->len);
+    buf_add_text(&b, c->wants_events ? "\n\n" : "\n");
+    if (b.failed || json->failed) {
+        call_end(c, false);
+        return false;
+    }
+    return call_write(c, b.data, b.len);
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the way from a call to the keeper of its box. */
+#include "ops/talk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRIES_MAX 5u
+
+static bool sees(const struct caller *who, const struct core_box *b)
+{
+    switch (who->scope) {
+    case CALLER_OPERATOR:
+        return true;
+    case CALLER_TENANT:
+        return strcmp(who->tenant, b->tenant) == 0;
+    case CALLER_BOX:
+        return strcmp(who->box, b->id) == 0;
+    }
+    return false;
+}
+
+bool talk_sees(const struct caller *who, const struct core_box *b)
+{
+    return sees(who, b);
+}
+
+const struct core_box *talk_find(struct call *c)
+{
+    const char *which = call_param(c, "box");
+    const struct core_box *b = core_find(c->world->fleet.core, c->who.tenant, which);
+    /* An operator reaches tenants' boxes by their ids. */
+    if (!b)
+        b = core_by_id(c->world->fleet.core, which);
+    if (b && b->id[0] && sees(&c->who, b))
+        return b;
+    call_refuse(c, PALE_NOT_FOUND, "there is no such box; GET /v1/boxes lists them");
+    return NULL;
+}
+
+static void uncount(struct talk *a)
+{
+    struct lookout *w = a->counted ? lookout_of(&a->call->world->fleet, a->box) : NULL;
+    if (w && w->calls > 0)
+        w->calls--;
+    a->counted = false;
+}
+
+void talk_close(struct talk *a)
+{
+    tether_close(a->link);
+    a->link = NULL;
+    uncount(a);
+}
+
+static void let_go(struct call *c)
+{
+    struct talk *a = c->state;
+    c->state = NULL;
+    if (a->done)
+        a->done(a);
+    talk_close(a);
+    buf_done(&a->request);
+    free(a);
+}
+
+void *talk_new(struct call *c, size_t size)
+{
+    struct talk *a = calloc(1, size);
+    if (!a) {
+        call_refuse(c, PALE_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    a->call = c;
+    buf_init(&a->request, FRAME_PAYLOAD_MAX);
+    c->state = a;
+    c->left = let_go;
+    return a;
+}
+
+static void use_again(struct talk *a);
+
+static void fail(struct talk *a, const struct pale_err *e)
+{
+    /* A keeper that was just ending has done nothing for us: the next one will. */
+    if (!a->heard && a->starts && a->tries < TRIES_MAX && e->code == PALE_GONE)
+        return use_again(a);
+    if (a->failed)
+        a->failed(a, e);
+    else
+        call_fail(a->call, e);
+}
+
+static void on_frame(struct tether *l, const struct frame *f)
+{
+    struct talk *a = l->owner;
+    struct call *c = a->call;
+    struct msg_error m;
+    struct pale_err e;
+    if (f->type != TELL_ERROR) {
+        a->heard = true;
+        call_hold(c);
+        a->frame(a, f);
+        return call_drop(c);
+    }
+    if (!msg_error_parse(f->data, f->len, &m) || m.code == 0 || m.code >= PALE_CODE_COUNT)
+        err_set(&e, PALE_PROTOCOL, "the keeper sent an error that cannot be read");
+    else
+        err_set(&e, (enum pale_code)m.code, "%s", m.text);
+    fail(a, &e);
+}
+
+static void on_gone(struct tether *l)
+{
+    struct talk *a = l->owner;
+    struct pale_err e;
+    if (a->gone)
+        return a->gone(a);
+    err_set(&e, PALE_GONE, "the box ended before it answered");
+    fail(a, &e);
+}
+
+static void on_room(struct tether *l)
+{
+    struct talk *a = l->owner;
+    struct call *c = a->call;
+    call_hold(c);
+    if (a->room)
+        a->room(a);
+    call_drop(c);
+}
+
+static const struct tether_use use = {on_frame, on_gone, on_room};
+
+static void connect_now(struct talk *a)
+{
+    struct pale_err e;
+    struct fleet *f = &a->call->world->fleet;
+    struct lookout *w = lookout_of(f, a->box);
+    if (w && w->calls >= TALKS_PER_BOX) {
+        err_set(&e, PALE_BUSY, "the box has %u requests under way; try again in a moment", TALKS_PER_BOX);
+        return fail(a, &e);
+    }
+    if (fleet_link(f, a->box, &use, a, &a->link, &e) < 0) {
+        if (e.code == PALE_NOT_FOUND)
+            e.code = PALE_GONE;
+        return fail(a, &e);
+    }
+    if (w) {
+        w->calls++;
+        a->counted = true;
+    }
+    core_used(f->core, a->box);
+    if (!tether_send(a->link, a->type, a->request.data, a->request.len)) {
+        err_set(&e, PALE_GONE, "the box ended before it was asked");
+        return fail(a, &e);
+    }
+    if (a->opened)
+        a->opened(a);
+}
+
+static void on_up(void *arg, const struct core_answer *answer)
+{
+    struct call *c = arg;
+    struct talk *a = c->state;
+    if (!c->gone && !c->answered && a) {
+        if (answer->code != PALE_OK) {
+            struct pale_err e;
+            err_set(&e, answer->code, "%s", answer->text);
+            fail(a, &e);
+        } else
+            connect_now(a);
+    }
+    call_drop(c);
+}
+
+static void use_again(struct talk *a)
+{
+    struct call *c = a->call;
+    a->tries++;
+    talk_close(a);
+    fleet_lost(&c->world->fleet, a->box);
+    call_hold(c);
+    fleet_use(&c->world->fleet, a->box, on_up, c);
+}
+
+void talk_send(struct talk *a, uint8_t type, bool start)
+{
+    struct call *c = a->call;
+    const struct core_box *b = talk_find(c);
+    if (!b)
+        return;
+    if (a->request.failed)
+        return call_refuse(c, PALE_LIMIT, "the request is longer than a keeper takes");
+    memcpy(a->box, b->id, sizeof(a->box));
+    a->type = type;
+    a->starts = start;
+    if (!start && b->state != CORE_UP)
+        return call_refuse(c, PALE_NOT_FOUND, "box %s is not running", b->name);
+    if (b->state == CORE_UP)
+        return connect_now(a);
+    call_hold(c);
+    fleet_use(&c->world->fleet, a->box, on_up, c);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* HTTP connections: requests in, answers out, one at a time on each.
+ *
+ * How it works: every byte is a stranger's until net/httphead has read it; where that reader finds fault the connection ends with the
+ * status it says. A request becomes a call of an operation (rest/route), whose answer is written as it comes. Everything is bounded: the
+ * head, a JSON body, what waits to be sent; a client that does not read stops whoever writes for it, and nobody else. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/loop.h"
+#include "net/chunks.h"
+#include "net/httphead.h"
+#include "ops/call.h"
+
+#define REST_CONNS_MAX 2048u
+#define REST_BODY_MAX (1u << 20)   /* of JSON: an exec request carries a whole argument list */
+#define REST_OUT_HIGH (256u << 10) /* unsent bytes at which whoever writes is asked to wait */
+#define REST_OUT_MAX (16u << 20)   /* a whole answer may be longer than that, but not without end */
+#define REST_HEAD_WAIT_MS 10000    /* for the rest of a request once it has begun */
+#define REST_IDLE_MS 120000        /* between requests */
+#define REST_CALLS_PER_TOKEN 512u
+
+struct conn;
+
+struct server {
+    struct loop *loop;
+    struct world *world;
+    struct loop_source local, tcp; /* listeners; fd -1: none */
+    unsigned port;                 /* of tcp */
+    struct conn *conns;
+    size_t count;
+    bool full;     /* connections wait to be let in until one leaves */
+    bool draining; /* no new requests; the loop ends when the last answer is out */
+};
+
+enum conn_state { CONN_HEAD, CONN_BODY, CONN_CALL, CONN_SOCKET };
+
+struct conn {
+    struct server *server;
+    struct conn *next, **link;
+    struct loop_source source;
+    struct loop_timer timer;
+    int64_t deadline_ms;
+    bool local; /* over the unix socket, by our own user */
+    enum conn_state state;
+    struct buf in, out;
+    struct call *call;
+    enum http_body body;
+    uint64_t body_left;
+    struct chunks chunks;
+    struct buf json; /* a body that is collected */
+    bool wants;      /* the operation takes pieces */
+    bool body_done;
+    bool begun, chunked, close, ended, busy, dead;
+    bool left;          /* the client has closed its end */
+    bool waits_room;    /* a write was told to wait */
+    struct buf message; /* of a WebSocket, in several frames */
+    bool message_text, message_open;
+};
+
+int server_open(struct server *s, int local_fd, int tcp_fd, struct pale_err *e) MUST_CHECK;
+void server_close(struct server *s);
+
+/* Ends once what is under way is answered. */
+void server_drain(struct server *s);
+
+/* --- between the files of this folder --- */
+extern const struct call_port conn_port;
+void conn_send(struct conn *c, const void *p, size_t n);
+void conn_flush(struct conn *c);
+void conn_cut(struct conn *c);
+/* The answer is complete. */
+void conn_answered(struct conn *c);
+/* After work for which c->busy was set: was is what it was before. The connection may be gone afterwards. */
+void conn_leave(struct conn *c, bool was);
+/* The answer to a request that became no call. */
+void conn_refuse(struct conn *c, unsigned status, const struct pale_err *e, const char *headers);
+/* socket.c: takes what it can of c->in; and the functions of the port. */
+int socket_accept(const struct http_head *h, struct buf *ret_headers, struct pale_err *e) MUST_CHECK;
+void socket_take(struct conn *c);
+bool socket_message(struct call *call, bool text, const void *p, size_t n);
+void socket_hang_up(struct call *call, unsigned status, const char *reason);
