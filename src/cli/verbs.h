@@ -16,3 +16,5 @@ extern const struct verb verb_audit;                                            
 extern const struct verb verb_validate, verb_policy;                             /* verb_policy.c */
 extern const struct verb verb_doctor;                                            /* verb_doctor.c */
 extern const struct verb verb_completion, verb_version;                          /* verb_self.c */
+extern const struct verb verb_serve;                                             /* verb_serve.c */
+extern const struct verb verb_token;                                             /* verb_token.c */
