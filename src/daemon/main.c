@@ -4,7 +4,8 @@
  *     paled [PORT]      started by pale-steward: 3 is the link to it, 4 the unix socket, 5 the TCP socket if there is a PORT
  *     paled openapi     prints the OpenAPI description
  *
- * main() reads as the list of stages; trouble before it serves is told to the steward. */
+ * Everything is opened first, then it locks itself up, then it reads the first byte of a stranger. main() reads as the list of stages;
+ * trouble before it serves is told to the steward. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@
 #include "base/number.h"
 #include "base/own.h"
 #include "box/daemon.h"
+#include "daemon/lockup.h"
 #include "ops/ops.h"
 #include "ops/world.h"
 #include "rest/conn.h"
@@ -86,7 +88,8 @@ static int serve(unsigned port)
     server.world = &world;
     server.port = port;
     if (loop_open(&world.loop, &e) < 0 || stage_signals(&e) < 0 || stage_registry(&e) < 0 ||
-        fleet_open(&world.fleet, &world.loop, world.registry, STEWARD, &e) < 0 || server_open(&server, LOCAL, port ? TCP : -1, &e) < 0)
+        fleet_open(&world.fleet, &world.loop, world.registry, STEWARD, &e) < 0 || server_open(&server, LOCAL, port ? TCP : -1, &e) < 0 ||
+        lockup_self(world.fleet.state_dir, &e) < 0)
         return give_up(&e);
     tell_steward('r', "");
     int r = loop_run(&world.loop, &e);
