@@ -75,7 +75,7 @@ void conn_cut(struct conn *c)
     *c->link = c->next;
     if (c->next)
         c->next->link = c->link;
-    s->count--;
+    s->world->counts.connections = --s->count;
     struct call *call = c->call;
     c->call = NULL;
     if (call) {
@@ -236,7 +236,7 @@ static void send_problem(struct conn *c, unsigned status, const struct pale_err 
     snprintf(more, sizeof(more), "%s%s%s", headers, status == 429 || status == 503 ? "Retry-After: 1\r\n" : "",
              status == 401 ? "WWW-Authenticate: Bearer realm=\"pale\"\r\n" : "");
     send_head(c, status, "application/problem+json", (long long)b.len, more);
-    if (!c->dead)
+    if (!c->dead && !c->head_only)
         conn_send(c, b.data, b.len);
 }
 
@@ -565,6 +565,8 @@ static bool take_head(struct conn *c)
         return false;
     }
     c->close = got < 0;
+    c->head_only = http_is(&h.method, "HEAD");
+    c->server->world->counts.requests++;
     if (got < 0) {
         err_set(&e, PALE_BAD_INPUT, "this is no request that can be understood");
         conn_refuse(c, (unsigned)-got, &e, "");
@@ -684,7 +686,7 @@ static void add_conn(struct server *s, int fd, bool local)
     if (c->next)
         c->next->link = &c->next;
     s->conns = c;
-    s->count++;
+    s->world->counts.connections = ++s->count;
     c->deadline_ms = clock_ms() + REST_HEAD_WAIT_MS;
     loop_arm(s->loop, &c->timer, c->deadline_ms);
 }

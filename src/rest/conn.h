@@ -52,6 +52,7 @@ struct conn {
     bool wants;      /* the operation takes pieces */
     bool body_done;
     bool begun, chunked, close, ended, busy, dead;
+    bool head_only;     /* of the answer to HEAD: its body would be taken for the next answer */
     bool left;          /* the client has closed its end */
     bool waits_room;    /* a write was told to wait */
     struct buf message; /* of a WebSocket, in several frames */
