@@ -171,7 +171,10 @@ static int stage_sockets(struct steward *s, struct pale_err *e)
         memcpy(sa.sun_path, s->paths.socket, strlen(s->paths.socket) + 1);
         own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         unlink(s->paths.socket);
-        if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, BACKLOG) < 0)
+        umask(0177);
+        int bound = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&sa, sizeof(sa));
+        umask(077);
+        if (bound < 0 || listen(fd, BACKLOG) < 0)
             return err_os(e, "listen on %s", s->paths.socket);
         s->listener = take_fd(&fd);
         s->made_socket = true;
