@@ -738,15 +738,39 @@ int server_open(struct server *s, int local_fd, int tcp_fd, struct pale_err *e)
     return r == 0 && tcp_fd >= 0 ? loop_add(s->loop, &s->tcp, EPOLLIN, e) : r;
 }
 
+/* Nobody must wait in the queue of a listener whose daemon takes no more. */
+static void stop_listening(struct server *s, struct loop_source *source)
+{
+    if (source->fd < 0)
+        return;
+    loop_remove(s->loop, source);
+    close(source->fd);
+    source->fd = -1;
+}
+
+static void on_drained(struct loop_timer *t)
+{
+    struct server *s = (struct server *)((char *)t - offsetof(struct server, drain));
+    s->loop->stop = true;
+}
+
+static bool is_endless(const struct call *call)
+{
+    return call && (call->op->output == OUTPUT_EVENTS || call->op->output == OUTPUT_SOCKET);
+}
+
 void server_drain(struct server *s)
 {
+    if (s->draining)
+        return;
     s->draining = true;
-    loop_remove(s->loop, &s->local);
-    if (s->tcp.fd >= 0)
-        loop_remove(s->loop, &s->tcp);
+    stop_listening(s, &s->local);
+    stop_listening(s, &s->tcp);
+    s->drain.fire = on_drained;
+    loop_arm(s->loop, &s->drain, clock_ms() + REST_DRAIN_MS);
     for (struct conn *c = s->conns, *next; c; c = next) {
         next = c->next;
-        if (!c->call && c->out.len == 0)
+        if (is_endless(c->call) || (!c->call && c->out.len == 0))
             conn_cut(c);
     }
     if (s->count == 0)
