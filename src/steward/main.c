@@ -83,6 +83,17 @@ static void tell_starter(struct steward *s, uint8_t type, const void *p, size_t 
     own_close(&s->starter);
 }
 
+/* Nobody finds us any more; those who did are told so by the connection's end. */
+static void leave_socket(struct steward *s)
+{
+    if (s->made_socket)
+        unlink(s->paths.socket);
+    s->made_socket = false;
+    own_close(&s->listener);
+    own_close(&s->tcp);
+}
+
+/* The socket goes first: whoever is told that there is no daemon must not find one. */
 static int give_up(struct steward *s, const struct pale_err *e)
 {
     uint8_t mem[2048];
@@ -91,6 +102,7 @@ static int give_up(struct steward *s, const struct pale_err *e)
     record_start(&w, mem, sizeof(mem));
     msg_error_write(&m, &w);
     say(e->text);
+    leave_socket(s);
     tell_starter(s, TELL_ERROR, mem, w.len);
     return 1;
 }
@@ -401,7 +413,6 @@ int main(int argc, char **argv)
         stage_signals(&s, &e) < 0 || start_paled(&s, &e) < 0)
         return give_up(&s, &e);
     int status = run(&s);
-    if (s.made_socket)
-        unlink(s.paths.socket);
+    leave_socket(&s);
     return status;
 }
