@@ -390,7 +390,7 @@ const struct op op_table[] = {
      op_file_move},
     {"file.mkdir", "POST", FILES "/mkdir", RIGHT_FILE_WRITE, "Make a folder.", mkdir_fields, INPUT_JSON, OUTPUT_NOTHING, 204, NULL, false,
      op_file_mkdir},
-    {"tree.download", "GET", BOX "/tree", RIGHT_FILE_READ, "A file or a tree as a tar archive.", path_fields, INPUT_NONE, OUTPUT_BYTES, 200,
+    {"tree.download", "GET", BOX "/tree", RIGHT_FILE_READ, "A file or a tree as a tar archive.", path_fields, INPUT_NONE, OUTPUT_TAR, 200,
      NULL, false, op_tree_download},
     {"tree.upload", "PUT", BOX "/tree", RIGHT_FILE_WRITE, "Unpack a tar archive into a folder.", path_fields, INPUT_BYTES, OUTPUT_NOTHING,
      204, NULL, false, op_tree_upload},

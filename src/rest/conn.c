@@ -444,7 +444,9 @@ static void run_call(struct conn *c)
     call->bytes_done = c->body_done;
     if (route_body(call, (const char *)c->json.data, c->json.len, &e) < 0)
         return conn_refuse(c, 400, &e, "");
+    call_hold(call); /* the operation may look at it after it has answered */
     call->op->run(call);
+    call_drop(call);
 }
 
 /* An operation whose answer is a socket gets one before it runs. */
