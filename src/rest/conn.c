@@ -203,7 +203,11 @@ void conn_answered(struct conn *c)
     c->ended = true;
     if (call) {
         call->bringer = NULL;
-        call_drop(call);
+        /* One that did not answer itself, because its body came to nothing, lets go of what it holds: a keeper may still speak to it. */
+        if (call->answered)
+            call_drop(call);
+        else
+            call_leave(call);
     }
     c->close = c->close || !c->body_done || c->server->draining || c->left;
     c->state = CONN_HEAD;
