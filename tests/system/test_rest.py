@@ -290,7 +290,7 @@ def test_a_stream_is_whole_for_a_client_that_reads_slowly(api, b):
 def test_a_client_that_leaves_ends_its_command_with_all_descendants(api, b):
     s = api.stream("POST", "/v1/boxes/b/exec", {"command": "sleep 1000 & setsid sleep 1000 & (setsid sleep 1000 &) ; echo up; wait"})
     s.until("stdout")
-    assert api.out(b, "pgrep -c sleep") == "3\n"
+    later(lambda: api.exec(b, "pgrep -c sleep")["stdout"]["data"] == "3\n")
     s.close()
     later(lambda: api.exec(b, "pgrep sleep")["exit"] == 1)
 
