@@ -23,6 +23,7 @@
 #include "base/own.h"
 #include "box/daemon.h"
 #include "daemon/lockup.h"
+#include "daemon/log.h"
 #include "ops/ops.h"
 #include "ops/world.h"
 #include "rest/conn.h"
@@ -74,7 +75,27 @@ static int stage_registry(struct pale_err *e)
 {
     struct daemon_paths paths;
     int r = daemon_paths(&paths, e);
+    if (r == 0)
+        log_init(paths.log);
     return r < 0 ? r : registry_open(paths.registry, &world.registry, e);
+}
+
+static void on_swept(void *arg, const struct msg_deed_done *d)
+{
+    (void)arg;
+    if (d->code != 0)
+        log_line("what the dead have left could not be taken away: %s", d->text);
+    else if (strcmp(d->text, "0") != 0)
+        log_line("forgot %s boxes whose folders are gone", d->text);
+}
+
+/* Needs: to serve already. What killed keepers left is taken away, and the log says what there is. */
+static void stage_tidy(void)
+{
+    struct msg_deed m = {.kind = DEED_SWEEP, .id = "", .name = "", .tenant = "", .policy = "", .sets = ""};
+    log_line("serves, version %s", PALE_VERSION);
+    log_events(&world.fleet.events);
+    fleet_deed(&world.fleet, &m, on_swept, NULL);
 }
 
 static int serve(unsigned port)
@@ -92,6 +113,7 @@ static int serve(unsigned port)
         lockup_self(world.fleet.state_dir, &e) < 0)
         return give_up(&e);
     tell_steward('r', "");
+    stage_tidy();
     int r = loop_run(&world.loop, &e);
     server_close(&server);
     fleet_close(&world.fleet);
