@@ -34,6 +34,7 @@ int daemon_paths(struct daemon_paths *ret, struct pale_err *e)
         return r;
     snprintf(ret->socket, sizeof(ret->socket), "%s/paled.sock", runtime);
     snprintf(ret->lock, sizeof(ret->lock), "%s/paled.lock", runtime);
+    snprintf(ret->deeds, sizeof(ret->deeds), "%s/paled.deeds", runtime);
     snprintf(ret->log, sizeof(ret->log), "%s/paled.log", state);
     snprintf(ret->registry, sizeof(ret->registry), "%s/registry.db", state);
     return 0;

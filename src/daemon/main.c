@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* paled: REST, the registry of boxes, tokens, timers.
  *
- *     paled [PORT]      started by pale-steward: 3 is the link to it, 4 the unix socket, 5 the TCP socket if there is a PORT
- *     paled openapi     prints the OpenAPI description
+ *     paled PORT [alone]  started by pale-steward: 3 is the link to it, 4 the unix socket, 5 the TCP socket unless PORT is 0;
+ *                         alone: no deed of an earlier daemon runs any more
+ *     paled openapi       prints the OpenAPI description
  *
  * Everything is opened first, then it locks itself up, then it reads the first byte of a stranger. main() reads as the list of stages;
  * trouble before it serves is told to the steward. */
@@ -98,7 +99,7 @@ static void stage_tidy(void)
     fleet_deed(&world.fleet, &m, on_swept, NULL);
 }
 
-static int serve(unsigned port)
+static int serve(unsigned port, bool alone)
 {
     struct pale_err e;
     struct timespec now;
@@ -112,6 +113,8 @@ static int serve(unsigned port)
         fleet_open(&world.fleet, &world.loop, world.registry, STEWARD, &e) < 0 || server_open(&server, LOCAL, port ? TCP : -1, &e) < 0 ||
         lockup_self(world.fleet.state_dir, &e) < 0)
         return give_up(&e);
+    if (alone)
+        core_alone(world.fleet.core);
     tell_steward('r', "");
     stage_tidy();
     int r = loop_run(&world.loop, &e);
@@ -130,9 +133,10 @@ int main(int argc, char **argv)
         openapi_write(&b);
         return b.failed || !fd_write_full(1, b.data, b.len) || !fd_write_full(1, "\n", 1);
     }
-    if (argc > 2 || (argc == 2 && (!number_u64(argv[1], 65535, &port) || port == 0))) {
+    bool alone = argc == 3 && strcmp(argv[2], "alone") == 0;
+    if (argc < 2 || argc > 3 || !number_u64(argv[1], 65535, &port) || (argc == 3 && !alone)) {
         fprintf(stderr, "paled is started by pale-steward; `pale serve` starts that\n");
         return 2;
     }
-    return serve((unsigned)port);
+    return serve((unsigned)port, alone);
 }

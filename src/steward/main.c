@@ -218,10 +218,26 @@ static int stage_signals(struct steward *s, struct pale_err *e)
     return s->signals < 0 ? err_os(e, "signalfd") : 0;
 }
 
+/* --- the deeds' lock --- */
+
+/* Each deed holds it as long as it runs, whoever ordered it, since before it was begun. */
+static int lock_for_deed(const struct steward *s)
+{
+    own_fd fd = open(s->paths.deeds, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0 ? -1 : take_fd(&fd);
+}
+
+/* Not even one that a dead steward began: then a daemon need not wait for what they might still do. */
+static bool no_deed_runs(const struct steward *s)
+{
+    own_fd fd = open(s->paths.deeds, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
 /* --- paled --- */
 
 /* In the child: descriptors 3 (us), 4 (the socket), 5 (TCP, if any) and nothing else. */
-static void become_paled(const struct steward *s, int link)
+static void become_paled(const struct steward *s, int link, bool alone)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -237,7 +253,7 @@ static void become_paled(const struct steward *s, int link)
     (void)syscall(SYS_close_range, s->tcp >= 0 ? 6 : 5, ~0u, 0);
     char port[16];
     snprintf(port, sizeof(port), "%u", s->port);
-    char *argv[] = {(char *)"paled", s->tcp >= 0 ? port : NULL, NULL};
+    char *argv[] = {(char *)"paled", port, alone ? (char *)"alone" : NULL, NULL};
     execv(s->program, argv);
     _exit(127);
 }
@@ -247,9 +263,10 @@ static int start_paled(struct steward *s, struct pale_err *e)
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_os(e, "make a socket pair");
+    bool alone = no_deed_runs(s);
     pid_t pid = fork();
     if (pid == 0)
-        become_paled(s, pair[1]);
+        become_paled(s, pair[1], alone);
     close(pair[1]);
     own_close(&s->link);
     s->link = pair[0];
@@ -270,7 +287,8 @@ static void begin_deed(struct steward *s, int fd)
         if (reach_home(&s->home, NULL) < 0)
             s->home = -1;
     }
-    pid_t pid = fork();
+    own_fd lock = lock_for_deed(s); /* the child's, from here on */
+    pid_t pid = lock < 0 ? -1 : fork();
     if (pid > 0)
         s->deeds++;
     if (pid != 0)
