@@ -480,8 +480,8 @@ static void memory_stays_small(void **state)
 }
 
 TESTS(CASE(box_that_was_put_is_found_by_name_and_by_key), CASE(box_is_found_only_by_its_own_tenant), CASE(put_replaces_the_terms_of_a_box),
-      CASE(), CASE(no_box_is_found_by_the_empty_key), CASE(dropped_box_is_gone_and_dropping_again_is_told),
-      CASE(put_refuses_what_is_out_of_bounds), CASE(finders_take_text_of_any_length), CASE(each_goes_in_order_and_may_drop_what_it_sees),
+      CASE(no_box_is_found_by_the_empty_key), CASE(dropped_box_is_gone_and_dropping_again_is_told), CASE(put_refuses_what_is_out_of_bounds),
+      CASE(finders_take_text_of_any_length), CASE(each_goes_in_order_and_may_drop_what_it_sees),
       CASE(each_ends_with_what_the_caller_returns), CASE(there_are_at_most_so_many_boxes_and_tokens),
       CASE(token_is_found_by_hash_and_by_id), CASE(unknown_token_is_not_found), CASE(add_refuses_an_id_or_a_hash_twice),
       CASE(add_refuses_what_breaks_the_rules_of_a_token), CASE(revoking_is_kept_at_its_first_time), CASE(token_is_good_until_it_expires),
