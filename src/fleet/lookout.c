@@ -40,6 +40,7 @@ static struct lookout *make(struct fleet *f, const char *id)
     if (w || !(w = calloc(1, sizeof(*w))))
         return w;
     w->fleet = f;
+    w->adopted = !f->open;
     snprintf(w->id, sizeof(w->id), "%s", id);
     w->next = f->watch[bucket(id)];
     f->watch[bucket(id)] = w;
@@ -103,7 +104,8 @@ static void take_info(struct lookout *w, const struct frame *fr)
     if (first) {
         f->live++;
         core_up(f->core, w->id);
-        tell_box(f, "box.up", w->id);
+        if (!w->adopted)
+            tell_box(f, "box.up", w->id);
     }
     core_jobs(f->core, w->id, (unsigned)w->jobs);
     const struct core_box *b = core_by_id(f->core, w->id);
