@@ -34,6 +34,7 @@ struct job {
     struct msg_exit exit;
     bool killing;
     int kill_rounds, quiet_rounds;
+    int64_t kill_began_ms;
     int pending_signal;  /* came before the command was born; 0: none */
     int64_t tell_pid_us; /* when the keeper is told the pid; most commands have ended by then */
     uint64_t cpu_ms;

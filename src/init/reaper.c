@@ -3,8 +3,9 @@
  *
  * How it works: everything a command starts stays below its runner, which is a subreaper, so a round of killing reads the
  * process tree and kills what descends from the runner. A process with SIGKILL pending cannot fork, so each round can miss only
- * what was born during it; rounds go on until one finds nothing. A bomb that outruns a hundred rounds meets kill(-1), which the
- * kernel carries out without letting anything be born meanwhile: other commands of the box die with it, but nothing survives.
+ * what was born during it; rounds go on until one finds nothing. A bomb that outruns a hundred rounds and half a second, in which the
+ * dead have had a processor to die on even where the host is busy, meets kill(-1), which the kernel carries out without letting
+ * anything be born meanwhile: other commands of the box die with it, but nothing survives.
  * Where the box has a single user id a command can kill its own runner; its descendants then become children of init, where no
  * honest process ever is, and are hunted down as fugitives. */
 #include "init/reaper.h"
@@ -23,6 +24,7 @@
 
 #define ROUNDS_MAX 100
 #define ROUND_MS 2
+#define ROUNDS_LEAST_MS 500
 /* One reading of /proc can miss a chain of processes that each fork and end; their runner, which reaps them, is stopped for the
  * time of a reading, and so many readings in a row must find nothing. */
 #define QUIET_ROUNDS 3
@@ -55,6 +57,7 @@ void reaper_start(struct job *j)
     if (!j->killing) {
         j->killing = true;
         j->kill_rounds = 0;
+        j->kill_began_ms = clock_ms();
     }
 }
 
@@ -98,7 +101,8 @@ static bool kill_round(struct jobs *js, struct job *j)
         return true;
     /* A stopped runner leaves the dead where a reading finds them. */
     kill(j->runner, SIGSTOP);
-    bool read = ++j->kill_rounds <= ROUNDS_MAX && tree_read(&tree, js->proc_fd) && !tree.overflow;
+    bool outrun = ++j->kill_rounds > ROUNDS_MAX && clock_ms() - j->kill_began_ms > ROUNDS_LEAST_MS;
+    bool read = !outrun && tree_read(&tree, js->proc_fd) && !tree.overflow;
     kill(j->runner, SIGCONT);
     if (!read) {
         kill_all(js);
