@@ -128,7 +128,34 @@ static int sweep(const struct place *p, struct pale_err *e)
         return r;
     cgroup_sweep(p->id);
     claims_sweep(runtime, p->id);
+    unlink(p->socket);
     return 0;
+}
+
+int life_sweep(const struct place *p, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    snprintf(path, sizeof(path), "%s/lock", p->state);
+    own_fd fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_os(e, "open %s", path);
+    int held = try_lock(fd, 0);
+    return held < 0 ? err_os(e, "lock %s", path) : held > 0 ? 0 : sweep(p, e);
+}
+
+int life_freeze(const struct place *p, bool on, struct pale_err *e)
+{
+    own_reach r = {.fd = -1};
+    struct frame f;
+    reach_init(&r);
+    int res = reach_box(&r, p, false, e);
+    if (res == -PALE_NOT_FOUND)
+        return on ? err_set(e, PALE_NOT_FOUND, "box %s is not running: there is nothing to freeze", p->name) : life_sweep(p, e);
+    if (res == 0 && (res = reach_send(&r, on ? ASK_FREEZE : ASK_THAW, NULL, 0, e)) == 0)
+        res = reach_receive(&r, &f, e);
+    if (res == 0 && f.type != TELL_DONE)
+        res = err_set(e, PALE_PROTOCOL, "the keeper of %s does not speak our language", p->name);
+    return res;
 }
 
 static int ask_stop(const struct place *p, struct pale_err *e)

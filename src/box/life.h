@@ -22,3 +22,9 @@ int life_has_line(const struct place *p, const char *begin, bool *ret, struct pa
 
 /* Stops it if it runs, and waits until its keeper is gone. */
 int life_stop(const struct place *p, struct pale_err *e) MUST_CHECK;
+
+/* Takes away what a keeper that was killed has left, frozen processes among it; nothing if a keeper has the box. */
+int life_sweep(const struct place *p, struct pale_err *e) MUST_CHECK;
+
+/* Every process of the box stands still, or goes on. To freeze one that does not run is an error; a box that does not run is thawed. */
+int life_freeze(const struct place *p, bool on, struct pale_err *e) MUST_CHECK;
