@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "box/claims.h"
 #include "box/reach.h"
+#include "box/rename.h"
 #include "confine/cgroup.h"
 #include "wire/message.h"
 
@@ -51,9 +52,13 @@ int life_make(const char *name, enum place_scope scope, const struct policy *p, 
     policy_write(p, &text);
     if (text.failed)
         return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
+    own_fd still = -1;
+    int r = rename_hold_off(&still, e);
+    if (r < 0)
+        return r;
     struct timespec began;
     clock_gettime(CLOCK_REALTIME_COARSE, &began); /* as files have it */
-    int r = place_create(name, scope, ret, e);
+    r = place_create(name, scope, ret, e);
     if (r < 0)
         return r;
     own_fd dir = open(ret->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -119,8 +124,7 @@ int life_has_line(const struct place *p, const char *begin, bool *ret, struct pa
     return 0;
 }
 
-/* A keeper that was killed has left its cgroup and its claims. The box's lock is ours, so that no other is just starting. */
-static int sweep(const struct place *p, struct pale_err *e)
+int life_clear(const struct place *p, struct pale_err *e)
 {
     char runtime[PATH_BYTES_MAX];
     int r = place_runtime_dir(runtime, sizeof(runtime), e);
@@ -140,7 +144,7 @@ int life_sweep(const struct place *p, struct pale_err *e)
     if (fd < 0)
         return errno == ENOENT ? 0 : err_os(e, "open %s", path);
     int held = try_lock(fd, 0);
-    return held < 0 ? err_os(e, "lock %s", path) : held > 0 ? 0 : sweep(p, e);
+    return held < 0 ? err_os(e, "lock %s", path) : held > 0 ? 0 : life_clear(p, e);
 }
 
 int life_freeze(const struct place *p, bool on, struct pale_err *e)
@@ -188,7 +192,7 @@ int life_stop(const struct place *p, struct pale_err *e)
         if ((held = try_lock(fd, once < until ? once : until)) < 0)
             return err_os(e, "lock %s", path);
         if (held == 0)
-            return sweep(p, e);
+            return life_clear(p, e);
     } while (clock_ms() < until);
     return err_set(e, PALE_TIMEOUT, "the keeper of %s did not end within %d s", p->name, STOP_WAIT_MS / 1000);
 }

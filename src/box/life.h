@@ -23,6 +23,10 @@ int life_has_line(const struct place *p, const char *begin, bool *ret, struct pa
 /* Stops it if it runs, and waits until its keeper is gone. */
 int life_stop(const struct place *p, struct pale_err *e) MUST_CHECK;
 
+/* Takes away the cgroup, the claims and the socket of a keeper that was killed. The caller has the box's lock, so that no other is just
+ * starting. */
+int life_clear(const struct place *p, struct pale_err *e) MUST_CHECK;
+
 /* Takes away what a keeper that was killed has left, frozen processes among it; nothing if a keeper has the box. */
 int life_sweep(const struct place *p, struct pale_err *e) MUST_CHECK;
 
