@@ -22,6 +22,7 @@
 
 #define MAKE_WAIT_MS 2000
 #define STOP_WAIT_MS 10000
+#define SWEEP_WAIT_MS 20       /* a keeper that was killed just now lets go of its lock in less */
 #define STOP_ASK_AGAIN_MS 2500 /* longer than a keeper gives its last clients */
 
 /* Waits for a lock until then. 1: somebody still has it. */
@@ -143,23 +144,35 @@ int life_sweep(const struct place *p, struct pale_err *e)
     own_fd fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? 0 : err_os(e, "open %s", path);
-    int held = try_lock(fd, 0);
+    int held = try_lock(fd, clock_ms() + SWEEP_WAIT_MS);
     return held < 0 ? err_os(e, "lock %s", path) : held > 0 ? 0 : life_clear(p, e);
 }
 
-int life_freeze(const struct place *p, bool on, struct pale_err *e)
+static int ask_freeze(const struct place *p, bool on, struct pale_err *e)
 {
     own_reach r = {.fd = -1};
     struct frame f;
     reach_init(&r);
     int res = reach_box(&r, p, false, e);
-    if (res == -PALE_NOT_FOUND)
-        return on ? err_set(e, PALE_NOT_FOUND, "box %s is not running: there is nothing to freeze", p->name) : life_sweep(p, e);
     if (res == 0 && (res = reach_send(&r, on ? ASK_FREEZE : ASK_THAW, NULL, 0, e)) == 0)
         res = reach_receive(&r, &f, e);
     if (res == 0 && f.type != TELL_DONE)
         res = err_set(e, PALE_PROTOCOL, "the keeper of %s does not speak our language", p->name);
     return res;
+}
+
+int life_freeze(const struct place *p, bool on, struct pale_err *e)
+{
+    int64_t until = clock_ms() + STOP_WAIT_MS;
+    int r = ask_freeze(p, on, e);
+    /* One that ends this moment is asked for until it is gone: what it leaves may be frozen. */
+    while (r == -PALE_GONE && !on && clock_ms() < until) {
+        usleep(1000);
+        r = ask_freeze(p, on, e);
+    }
+    if (r == -PALE_NOT_FOUND)
+        r = on ? err_set(e, PALE_NOT_FOUND, "box %s is not running: there is nothing to freeze", p->name) : life_sweep(p, e);
+    return r;
 }
 
 static int ask_stop(const struct place *p, struct pale_err *e)
