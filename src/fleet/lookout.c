@@ -108,11 +108,10 @@ static void take_info(struct lookout *w, const struct frame *fr)
             tell_box(f, "box.up", w->id);
     }
     core_jobs(f->core, w->id, (unsigned)w->jobs);
-    const struct core_box *b = core_by_id(f->core, w->id);
-    if (b && b->frozen != frozen) {
-        core_frozen(f->core, w->id, frozen);
+    core_frozen(f->core, w->id, frozen);
+    if (w->frozen != frozen)
         tell_box(f, frozen ? "box.frozen" : "box.thawed", w->id);
-    }
+    w->frozen = frozen;
 }
 
 static void tell_job(struct lookout *w, const struct msg_job *m)

@@ -70,6 +70,17 @@ def test_kill_of_one_command_spares_the_others(pale, box):
         assert rows[bystander]["state"] == "running", rows[bystander]
 
 
+def test_kill_of_one_leaves_the_others_however_busy_the_host_is(pale, box):
+    """What is killed needs a processor to die on; until it has had one it must not be taken for a bomb, which takes all with it."""
+    others = [detach(pale, box, "sh", "-c", "while :; do :; done") for _ in range(2 * os.cpu_count())]
+    for _ in range(10):
+        job = detach(pale, box, "sh", "-c", "sleep 600 & setsid sleep 600 & wait")
+        time.sleep(0.05)
+        pale.ok("kill", box, job)
+        assert pale.run("wait", box, job).code == 137
+        assert [j["state"] for j in pale.json("ps", "--json", box) if str(j["job"]) in others] == ["running"] * len(others)
+
+
 def test_kill_with_a_signal_is_only_that_signal(pale, box):
     job = detach(pale, box, "sh", "-c", "trap 'echo got; exit 9' USR1; echo ready; while :; do sleep 0.05; done")
     assert wait_until(lambda: pale.ok("logs", box, job).text == "ready\n")
