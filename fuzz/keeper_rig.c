@@ -399,8 +399,9 @@ int audit_commit(struct audit *a, struct pale_err *e)
     return 0;
 }
 
-int audit_verify(const char *path, struct audit_check *ret, struct pale_err *e)
+int audit_verify(const char *path, const struct audit_anchor *anchor, struct audit_check *ret, struct pale_err *e)
 {
+    (void)anchor;
     (void)path, (void)ret;
     return err_set(e, PALE_UNSUPPORTED, "there is none");
 }

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "box/audit.h"
+#include "box/checkpoint.h"
 #include "box/intake.h"
 #include "box/life.h"
 #include "box/place.h"
@@ -272,13 +273,22 @@ static int do_sweep(struct deed *d, struct pale_err *e)
     return r;
 }
 
+static int do_checkpoint(struct deed *d, struct pale_err *e)
+{
+    unsigned taken = 0;
+    int r = checkpoint_take(&taken, e);
+    if (r == 0)
+        buf_addf(d->printed, "%u", taken);
+    return r;
+}
+
 static const struct {
     bool on_box; /* the order names one by its id */
     int (*run)(struct deed *d, struct pale_err *e);
 } deeds[DEED_KIND_END] = {
     [DEED_MAKE] = {false, do_make},     [DEED_START] = {true, do_start},   [DEED_STOP] = {true, do_stop},
     [DEED_REMOVE] = {true, do_remove},  [DEED_RENAME] = {true, do_rename}, [DEED_POLICY] = {true, do_policy},
-    [DEED_DOCTOR] = {false, do_doctor}, [DEED_SWEEP] = {false, do_sweep},
+    [DEED_DOCTOR] = {false, do_doctor}, [DEED_SWEEP] = {false, do_sweep},  [DEED_CHECKPOINT] = {false, do_checkpoint},
 };
 
 static int do_deed(struct deed *d, struct pale_err *e)
