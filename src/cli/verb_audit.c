@@ -9,6 +9,8 @@
 
 #include "base/quote.h"
 #include "box/audit.h"
+#include "box/checkpoint.h"
+#include "box/life.h"
 #include "cli/cli.h"
 #include "cli/lookup.h"
 #include "cli/verbs.h"
@@ -40,8 +42,12 @@ static int log_path(struct args *a, char *ret, size_t cap, struct pale_err *e)
 static int verify(struct args *a, const char *path)
 {
     struct audit_check c;
+    struct audit_anchor anchor = {0};
+    struct place p;
     struct pale_err e;
-    if (audit_verify(path, &c, &e) < 0)
+    if (!args_has(a, "runs") && (lookup_box(a, a->word[0], &p, &e) < 0 || checkpoint_find(life_born(&p), &anchor, &e) < 0))
+        return cli_fail(a, &e);
+    if (audit_verify(path, anchor.seq ? &anchor : NULL, &c, &e) < 0)
         return cli_fail(a, &e);
     if (a->json) {
         own_buf b = {0};
@@ -53,6 +59,7 @@ static int verify(struct args *a, const char *path)
         json_u64(&j, "records", c.records);
         json_u64(&j, "torn", c.torn);
         json_text(&j, "head", c.head);
+        json_u64(&j, "checkpoint", anchor.seq);
         if (!c.good) {
             json_u64(&j, "line", c.bad_line);
             json_text(&j, "problem", c.problem);

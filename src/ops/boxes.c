@@ -217,6 +217,40 @@ void op_box_remove(struct call *c)
     act(c, fleet_remove);
 }
 
+/* Every process of it stands still, or goes on; then it is told how it stands. */
+static void on_frozen(struct talk *a, const struct frame *f)
+{
+    struct call *c = a->call;
+    const struct core_box *b = core_by_id(c->world->fleet.core, a->box);
+    if (f->type != TELL_DONE)
+        return call_refuse(c, PALE_PROTOCOL, "the keeper's answer cannot be read");
+    if (b && b->state == CORE_UP) /* its lookout will hear of it in a moment */
+        core_frozen(c->world->fleet.core, a->box, a->type == ASK_FREEZE);
+    if (b)
+        answer_box(c, b);
+    else
+        call_refuse(c, PALE_GONE, "the box is gone");
+}
+
+static void freeze(struct call *c, bool on)
+{
+    struct talk *a = talk_new(c, sizeof(*a));
+    if (!a)
+        return;
+    a->frame = on_frozen;
+    talk_send(a, on ? ASK_FREEZE : ASK_THAW, false);
+}
+
+void op_box_freeze(struct call *c)
+{
+    freeze(c, true);
+}
+
+void op_box_thaw(struct call *c)
+{
+    freeze(c, false);
+}
+
 void op_box_rename(struct call *c)
 {
     const struct core_box *b = talk_find(c);

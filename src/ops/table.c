@@ -353,6 +353,9 @@ const struct op op_table[] = {
      "Box", false, op_box_start},
     {"box.stop", "POST", BOX "/stop", RIGHT_BOX_END, "End everything in it. Its files stay.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box",
      false, op_box_stop},
+    {"box.freeze", "POST", BOX "/freeze", RIGHT_BOX_END, "Every process of it stands still.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box",
+     false, op_box_freeze},
+    {"box.thaw", "POST", BOX "/thaw", RIGHT_BOX_END, "They go on.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box", false, op_box_thaw},
     {"box.rename", "POST", BOX "/rename", RIGHT_BOX_MAKE, "Give a stopped box another name, and with it another id.", rename_fields,
      INPUT_JSON, OUTPUT_JSON, 200, "Box", false, op_box_rename},
 
