@@ -203,7 +203,10 @@ void conn_answered(struct conn *c)
     c->ended = true;
     if (call) {
         call->bringer = NULL;
-        call_drop(call);
+        if (call->answered)
+            call_drop(call);
+        else
+            call_leave(call); /* refused while its operation is under way, which must let go of what it holds */
     }
     c->close = c->close || !c->body_done || c->server->draining || c->left;
     c->state = CONN_HEAD;
