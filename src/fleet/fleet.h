@@ -21,7 +21,9 @@ struct lookout {
     struct lookout *next;
     struct tether *link;
     bool up, wanted;
-    unsigned tries; /* to connect */
+    bool busy, dead; /* a frame of its keeper is being taken; it was forgotten meanwhile */
+    unsigned tries;  /* to connect */
+    unsigned round;  /* in which it was last tried */
     uint64_t keeper_pid, init_pid, started_unix_ms, jobs, ended;
     uint64_t out_bytes, cpu_us; /* of commands that ended since we watch */
     uint64_t calls;             /* requests of ours to its keeper that are under way */
@@ -41,6 +43,7 @@ struct fleet {
     struct loop_source notify;
     int boxes_wd, runtime_wd;
     struct loop_timer timer, wanted;
+    unsigned round; /* of those that are wanted */
     size_t doubts; /* folders that may yet become boxes */
     bool open;
     struct lookout *watch[FLEET_BUCKETS];
