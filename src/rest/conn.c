@@ -212,8 +212,10 @@ void conn_answered(struct conn *c)
     c->state = CONN_HEAD;
     c->deadline_ms = clock_ms() + REST_IDLE_MS;
     buf_clear(&c->json);
-    if (c->json.cap > 65536)
+    if (c->json.cap > 65536) {
         buf_done(&c->json);
+        buf_init(&c->json, REST_BODY_MAX);
+    }
 }
 
 static void write_problem(const struct pale_err *e, unsigned status, struct buf *b)
@@ -239,7 +241,7 @@ static void send_problem(struct conn *c, unsigned status, const struct pale_err 
     snprintf(more, sizeof(more), "%s%s%s", headers, status == 429 || status == 503 ? "Retry-After: 1\r\n" : "",
              status == 401 ? "WWW-Authenticate: Bearer realm=\"pale\"\r\n" : "");
     send_head(c, status, "application/problem+json", (long long)b.len, more);
-    if (!c->dead)
+    if (!c->dead && !c->bare)
         conn_send(c, b.data, b.len);
 }
 
@@ -268,6 +270,17 @@ static void port_whole(struct call *call, unsigned status, const char *type, con
     conn_leave(c, was);
 }
 
+#define LENGTH_HEADER "Content-Length: "
+
+/* Of a header that we wrote. */
+static uint64_t read_length(const char *digit)
+{
+    uint64_t v = 0;
+    for (; *digit >= '0' && *digit <= '9'; digit++)
+        v = v * 10 + (uint64_t)(*digit - '0');
+    return v;
+}
+
 static void port_begin(struct call *call, unsigned status, const char *type, const char *headers)
 {
     struct conn *c = call->bringer;
@@ -281,8 +294,10 @@ static void port_begin(struct call *call, unsigned status, const char *type, con
     }
     if (!c->body_done && call->op->input != INPUT_BYTES)
         c->close = true;
-    /* An operation that knows the length says it among its headers. */
-    c->chunked = !strstr(headers, "Content-Length:");
+    /* An operation that knows the length says it among its headers. It may have it from a box: we keep to it whatever comes. */
+    const char *length = strstr(headers, LENGTH_HEADER);
+    c->chunked = !length;
+    c->promised = length ? read_length(length + sizeof(LENGTH_HEADER) - 1) : 0;
     send_head(c, strstr(headers, "Content-Range:") ? 206 : status, type, c->chunked ? UNKNOWN : SAID, headers);
     conn_leave(c, was);
 }
@@ -291,6 +306,10 @@ static bool port_write(struct call *call, const void *p, size_t n)
 {
     struct conn *c = call->bringer;
     char head[CHUNKS_HEAD_MAX];
+    if (!c->chunked) { /* more than was promised would be taken for the next answer */
+        n = n < c->promised ? n : (size_t)c->promised;
+        c->promised -= n;
+    }
     if (n == 0)
         return true;
     bool was = enter(c);
@@ -312,7 +331,7 @@ static void port_end(struct call *call, bool whole)
 {
     struct conn *c = call->bringer;
     bool was = enter(c);
-    if (!whole)
+    if (!whole || (!c->chunked && c->promised > 0))
         c->close = true; /* the missing end tells that there was more to come */
     else if (c->chunked)
         conn_send(c, "0\r\n\r\n", 5);
@@ -469,6 +488,7 @@ static void begin_request(struct conn *c, const struct http_head *h)
     struct pale_err e;
     c->begun = c->chunked = c->ended = c->wants = c->waits_room = false;
     c->close = h->close;
+    c->bare = http_is(&h->method, "HEAD");
     c->body_done = h->body == HTTP_BODY_NONE || (h->body == HTTP_BODY_LENGTH && h->length == 0);
     c->chunks = (struct chunks){0};
     struct call *call = call_new(c->server->world);

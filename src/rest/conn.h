@@ -52,6 +52,8 @@ struct conn {
     bool wants;      /* the operation takes pieces */
     bool body_done;
     bool begun, chunked, close, ended, busy, dead;
+    bool bare;          /* of a HEAD: an answer has no body, though its head tells of one */
+    uint64_t promised;  /* bytes of an answer whose length was told, that are still to come */
     bool left;          /* the client has closed its end */
     bool waits_room;    /* a write was told to wait */
     struct buf message; /* of a WebSocket, in several frames */
