@@ -577,8 +577,11 @@ static bool take_head(struct conn *c)
     struct pale_err e;
     size_t used = 0;
     /* Empty lines before a request are forgiven by all servers. */
-    while (c->in.len >= 2 && memcmp(c->in.data, "\r\n", 2) == 0)
-        buf_consume(&c->in, 2);
+    size_t empty = 0;
+    while (c->in.len - empty >= 2 && memcmp(c->in.data + empty, "\r\n", 2) == 0)
+        empty += 2;
+    if (empty > 0)
+        buf_consume(&c->in, empty);
     if (c->in.len == 0 || (c->ended && c->close) || c->out.len > REST_OUT_HIGH)
         return false;
     int got = http_head_parse((const char *)c->in.data, c->in.len, HTTP_REQUEST, &h, &used);
