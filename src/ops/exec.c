@@ -371,7 +371,7 @@ static void end_when_begun(struct talk *a)
 static void on_done(struct talk *a)
 {
     struct exec *x = (struct exec *)a;
-    bool abandoned = a->call->gone && !x->killed && !a->call->key[0];
+    bool abandoned = a->call->gone && !x->killed && !a->call->key[0] && !a->call->world->ending;
     if (abandoned && x->job)
         end_command(a->call->world, a->box, x->job);
     else if (abandoned && a->link)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -54,6 +55,28 @@ static struct conn *of_source(struct loop_source *s)
 
 /* --- ending --- */
 
+static void listen_again(struct server *s)
+{
+    s->full = false;
+    if (s->local.fd >= 0)
+        loop_want(s->loop, &s->local, EPOLLIN);
+    if (s->tcp.fd >= 0)
+        loop_want(s->loop, &s->tcp, EPOLLIN);
+}
+
+/* Whoever comes waits in the kernel: until somebody leaves, or for a moment, if what is short is not ours to count. */
+static void stop_listening(struct server *s, struct loop_source *source)
+{
+    s->full = true;
+    loop_want(s->loop, source, 0);
+    loop_arm(s->loop, &s->again, clock_ms() + REST_AGAIN_MS);
+}
+
+static void on_again(struct loop_timer *t)
+{
+    listen_again((struct server *)((char *)t - offsetof(struct server, again)));
+}
+
 static void release(struct conn *c)
 {
     buf_done(&c->in);
@@ -82,13 +105,8 @@ void conn_cut(struct conn *c)
         call->bringer = NULL;
         call_leave(call);
     }
-    if (s->full && s->count < REST_CONNS_MAX) {
-        s->full = false;
-        if (s->local.fd >= 0)
-            loop_want(s->loop, &s->local, EPOLLIN);
-        if (s->tcp.fd >= 0)
-            loop_want(s->loop, &s->tcp, EPOLLIN);
-    }
+    if (s->full)
+        listen_again(s);
     if (s->draining && s->count == 0)
         s->loop->stop = true;
     if (!c->busy)
@@ -99,12 +117,23 @@ void conn_cut(struct conn *c)
 
 static void set_events(struct conn *c)
 {
-    bool reads = c->state == CONN_HEAD || c->state == CONN_SOCKET || c->state == CONN_CALL || c->wants || c->state == CONN_BODY;
+    bool reads = true;
     /* A client that sends more while it is served is not read on, but it is noticed if it leaves. */
     if (c->in.len >= (c->state == CONN_SOCKET ? WS_HEAD_MAX + WS_PAYLOAD_MAX : IN_HIGH) || c->left ||
         (c->state != CONN_SOCKET && c->out.len > REST_OUT_HIGH))
         reads = false;
+    reads = reads || c->state == CONN_LEAVING;
     loop_want(c->server->loop, &c->source, (reads ? EPOLLIN : 0) | (c->out.len > 0 ? EPOLLOUT : 0));
+}
+
+/* A client that is still sending when it is answered would have the answer torn from its hands by a reset: what it sends is taken and
+ * thrown away for a while. */
+static void linger(struct conn *c)
+{
+    c->state = CONN_LEAVING;
+    c->deadline_ms = clock_ms() + REST_LINGER_MS;
+    loop_arm(c->server->loop, &c->timer, c->deadline_ms);
+    (void)shutdown(c->source.fd, SHUT_WR);
 }
 
 void conn_flush(struct conn *c)
@@ -119,8 +148,11 @@ void conn_flush(struct conn *c)
             break;
         buf_consume(&c->out, (size_t)n);
     }
-    if (!c->dead && c->out.len == 0 && c->ended && c->close)
-        return conn_cut(c);
+    if (!c->dead && c->out.len == 0 && c->ended && c->close && c->state != CONN_LEAVING) {
+        if (c->body_done || c->left)
+            return conn_cut(c);
+        linger(c);
+    }
     if (!c->dead)
         set_events(c);
 }
@@ -247,7 +279,7 @@ static void send_problem(struct conn *c, unsigned status, const struct pale_err 
 
 void conn_refuse(struct conn *c, unsigned status, const struct pale_err *e, const char *headers)
 {
-    if (!c->body_done)
+    if (!c->body_done || status == 401) /* a stranger does not stay */
         c->close = true;
     send_problem(c, status, e, headers);
     if (!c->dead)
@@ -620,6 +652,9 @@ static void process(struct conn *c)
             socket_take(c);
             more = false;
             break;
+        case CONN_LEAVING:
+            more = false;
+            break;
         }
     }
     if (!c->dead)
@@ -640,6 +675,8 @@ static void client_left(struct conn *c)
 
 static void take_bytes(struct conn *c)
 {
+    if (c->state == CONN_LEAVING)
+        buf_clear(&c->in);
     if (!buf_reserve(&c->in, READ_STEP))
         return conn_cut(c);
     ssize_t n = recv(c->source.fd, c->in.data + c->in.len, c->in.cap - c->in.len, MSG_DONTWAIT);
@@ -680,7 +717,7 @@ static void on_timer(struct loop_timer *t)
 {
     struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, timer));
     int64_t now = clock_ms();
-    bool waits = c->state == CONN_HEAD || c->state == CONN_BODY;
+    bool waits = c->state == CONN_HEAD || c->state == CONN_BODY || c->state == CONN_LEAVING;
     if (!waits)
         c->deadline_ms = now + REST_IDLE_MS;
     if (c->deadline_ms > now)
@@ -725,12 +762,12 @@ static bool is_own_user(int fd)
 
 static void accept_from(struct server *s, struct loop_source *source, bool local)
 {
-    if (s->count >= REST_CONNS_MAX) {
-        s->full = true;
-        loop_want(s->loop, source, 0);
-        return;
-    }
+    /* Who needs no token cannot be kept out by those who have none. */
+    if (s->count >= s->most - (local ? 0 : s->most / 8))
+        return stop_listening(s, source);
     int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), on = 1;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+        return stop_listening(s, source); /* it would be told of the same one again at once */
     if (fd < 0)
         return;
     if (local && !is_own_user(fd)) {
@@ -754,20 +791,51 @@ static void on_tcp(struct loop_source *source, uint32_t events)
     accept_from((struct server *)((char *)source - offsetof(struct server, tcp)), source, false);
 }
 
+/* Streams have no end of their own. Commands whose clients are cut off now go on: the next daemon has them. */
+static void on_last(struct loop_timer *t)
+{
+    struct server *s = (struct server *)((char *)t - offsetof(struct server, last));
+    s->world->ending = true;
+    s->loop->stop = true;
+}
+
+/* Each may need a second descriptor, for the keeper of its box. */
+static size_t most_conns(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= 2 * REST_CONNS_MAX + REST_FDS_ELSE)
+        return REST_CONNS_MAX;
+    return files.rlim_cur > REST_FDS_ELSE + 32 ? (size_t)(files.rlim_cur - REST_FDS_ELSE) / 2 : 16;
+}
+
 int server_open(struct server *s, int local_fd, int tcp_fd, struct pale_err *e)
 {
     s->local = (struct loop_source){.fd = local_fd, .ready = on_local};
     s->tcp = (struct loop_source){.fd = tcp_fd, .ready = on_tcp};
+    s->most = most_conns();
+    s->again = (struct loop_timer){.fire = on_again};
+    s->last = (struct loop_timer){.fire = on_last};
     int r = loop_add(s->loop, &s->local, EPOLLIN, e);
     return r == 0 && tcp_fd >= 0 ? loop_add(s->loop, &s->tcp, EPOLLIN, e) : r;
 }
 
+static void close_listener(struct server *s, struct loop_source *source)
+{
+    if (source->fd >= 0)
+        loop_remove(s->loop, source);
+    own_close(&source->fd);
+}
+
 void server_drain(struct server *s)
 {
+    if (s->draining)
+        return;
     s->draining = true;
-    loop_remove(s->loop, &s->local);
-    if (s->tcp.fd >= 0)
-        loop_remove(s->loop, &s->tcp);
+    /* Closed, or whoever comes would wait for us, and the next daemon would not get the port. */
+    close_listener(s, &s->local);
+    close_listener(s, &s->tcp);
+    loop_disarm(s->loop, &s->again);
+    loop_arm(s->loop, &s->last, clock_ms() + REST_DRAIN_MS);
     for (struct conn *c = s->conns, *next; c; c = next) {
         next = c->next;
         if (!c->call && c->out.len == 0)
