@@ -44,7 +44,7 @@ struct fleet {
     int boxes_wd, runtime_wd;
     struct loop_timer timer, wanted;
     unsigned round; /* of those that are wanted */
-    size_t doubts; /* folders that may yet become boxes */
+    size_t doubts;  /* folders that may yet become boxes */
     bool open;
     struct lookout *watch[FLEET_BUCKETS];
     uint64_t live;

@@ -240,8 +240,7 @@ void op_box_terms(struct call *c)
     if (idle->given)
         quiet = (int64_t)idle->number;
     /* Whoever is inside only narrows: sooner, never later. */
-    if (c->who.scope == CALLER_BOX && b->has_terms &&
-        (is_later(expires, b->terms.expires_unix_ms) || is_later(quiet, b->terms.idle_ms)))
+    if (c->who.scope == CALLER_BOX && b->has_terms && (is_later(expires, b->terms.expires_unix_ms) || is_later(quiet, b->terms.idle_ms)))
         return call_refuse(c, PALE_DENIED, "a box's own token may make its time shorter, not longer");
     call_hold(c);
     fleet_set_terms(&c->world->fleet, id, expires, quiet, on_done, c);

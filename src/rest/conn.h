@@ -34,8 +34,8 @@ struct server {
     struct loop_timer again, last; /* to listen again; to end whoever is still there */
     struct conn *conns;
     size_t count, most; /* an eighth of them for the unix socket alone */
-    bool full;     /* connections wait to be let in until one leaves */
-    bool draining; /* no new requests; the loop ends when the last answer is out */
+    bool full;          /* connections wait to be let in until one leaves */
+    bool draining;      /* no new requests; the loop ends when the last answer is out */
 };
 
 enum conn_state { CONN_HEAD, CONN_BODY, CONN_CALL, CONN_SOCKET, CONN_LEAVING };
