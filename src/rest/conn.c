@@ -123,7 +123,7 @@ static void set_events(struct conn *c)
         (c->state != CONN_SOCKET && c->out.len > REST_OUT_HIGH))
         reads = false;
     reads = reads || c->state == CONN_LEAVING;
-    loop_want(c->server->loop, &c->source, (reads ? EPOLLIN : 0) | (c->out.len > 0 ? EPOLLOUT : 0));
+    loop_want(c->server->loop, &c->source, (reads ? EPOLLIN : 0) | (c->out.len > 0 || c->waits_room ? EPOLLOUT : 0));
 }
 
 /* A client that is still sending when it is answered would have the answer torn from its hands by a reset: what it sends is taken and
