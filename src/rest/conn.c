@@ -123,7 +123,8 @@ static void set_events(struct conn *c)
         (c->state != CONN_SOCKET && c->out.len > REST_OUT_HIGH))
         reads = false;
     reads = reads || c->state == CONN_LEAVING;
-    loop_want(c->server->loop, &c->source, (reads ? EPOLLIN : 0) | (c->out.len > 0 ? EPOLLOUT : 0));
+    loop_want(c->server->loop, &c->source,
+              (c->left ? 0 : EPOLLRDHUP) | (reads ? EPOLLIN : 0) | (c->out.len > 0 || c->waits_room ? EPOLLOUT : 0));
 }
 
 /* A client that is still sending when it is answered would have the answer torn from its hands by a reset: what it sends is taken and
@@ -456,6 +457,18 @@ static void copy_header(const struct http_head *h, const char *name, char *ret, 
     snprintf(ret, cap, "%.*s", t ? (int)t->len : 0, t ? t->at : "");
 }
 
+static int check_share(struct conn *c, const struct caller *who)
+{
+    struct pale_err e;
+    size_t n = 0;
+    for (const struct conn *x = c->server->conns; x && who->token[0]; x = x->next)
+        n += x->call && strcmp(x->call->who.token, who->token) == 0;
+    if (n <= REST_CALLS_PER_TOKEN)
+        return 0;
+    err_set(&e, PALE_BUSY, "this token has %u requests under way; try again when one has ended", REST_CALLS_PER_TOKEN);
+    return conn_refuse(c, 429, &e, ""), -1;
+}
+
 static int check_call(struct conn *c, const struct http_head *h, struct call *call)
 {
     struct pale_err e;
@@ -466,7 +479,7 @@ static int check_call(struct conn *c, const struct http_head *h, struct call *ca
         return conn_refuse(c, 403, &e, ""), -1;
     if (access_caller(c->server, c->local, h, &call->who, &status, &e) < 0)
         return conn_refuse(c, e.code == PALE_DENIED ? status : err_http_status(e.code), &e, ""), -1;
-    if (find_op(c, h, call) < 0)
+    if (check_share(c, &call->who) < 0 || find_op(c, h, call) < 0)
         return -1;
     if (!access_may(&call->who, call->op)) {
         err_set(&e, PALE_DENIED, "this token has no right to %s", call->op->name);
@@ -709,6 +722,8 @@ static void on_ready(struct loop_source *s, uint32_t events)
     }
     if (!c->dead && (events & EPOLLIN))
         take_bytes(c);
+    else if (!c->dead && (events & EPOLLRDHUP))
+        client_left(c); /* one that has sent more ahead than we read */
     if (!c->dead)
         conn_flush(c);
     c->busy = false;
