@@ -123,7 +123,7 @@ GOOD = {
     "box.create": lambda op, s: Request(op, json_body={"name": new_name(), "start": False}),
     "box.ensure": lambda op, s: Request(op, {"box": new_name()}, json_body={"start": False}),
     "box.inspect": at_box(),
-    "box.terms": at_box(json_body={"ttl": "2h", "idle": 7200}),
+    "box.terms": lambda op, s: Request(op, {"box": s.spare()}, json_body={"ttl": "2h", "idle": 7200}),
     "box.remove": lambda op, s: Request(op, {"box": s.spare()}),
     "box.start": at_box(),
     "box.stop": lambda op, s: Request(op, {"box": s.spare()}),
