@@ -131,6 +131,9 @@ static void on_late(struct loop_timer *t)
     struct listing *l = (struct listing *)((char *)t - offsetof(struct listing, timer));
     talk_close(&l->talk);
     buf_clear(&l->talk.request);
+    buf_clear(&l->text);
+    json_start(&l->json, &l->text);
+    l->found = false;
     talk_send(&l->talk, ASK_JOBS, false);
 }
 

@@ -16,7 +16,7 @@ static bool sees(const struct caller *who, const struct core_box *b)
     case CALLER_TENANT:
         return strcmp(who->tenant, b->tenant) == 0;
     case CALLER_BOX:
-        return strcmp(who->box, b->id) == 0;
+        return who->born && who->born == b->born; /* which it keeps when it is renamed */
     }
     return false;
 }
