@@ -687,7 +687,7 @@ static void process(struct conn *c)
 
 static void client_left(struct conn *c)
 {
-    c->left = true;
+    c->left = c->close = true;
     /* Nobody waits for an answer any more, unless it stands there ready to be sent. */
     if (c->call || c->out.len == 0)
         conn_cut(c);
