@@ -77,6 +77,10 @@ static void on_listed(struct talk *a, const struct frame *f)
     if (l->only && m.id != l->only)
         return;
     l->found = true;
+    if (l->only) { /* the last word counts */
+        buf_clear(&l->text);
+        json_start(&l->json, &l->text);
+    }
     shown_job(&l->json, NULL, &m);
 }
 

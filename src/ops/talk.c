@@ -156,8 +156,10 @@ static void connect_now(struct talk *a)
         err_set(&e, PALE_GONE, "the box ended before it was asked");
         return fail(a, &e);
     }
-    if (a->opened)
+    if (a->opened) {
+        a->heard = true; /* what its client sends goes to this keeper: there is no beginning anew */
         a->opened(a);
+    }
 }
 
 static void on_up(void *arg, const struct core_answer *answer)

@@ -666,38 +666,44 @@ static bool take_head(struct conn *c)
     return !c->dead;
 }
 
+/* What can be done now. False if there is nothing before more comes. */
+static bool advance(struct conn *c)
+{
+    switch (c->state) {
+    case CONN_HEAD:
+        return take_head(c);
+    case CONN_BODY:
+        return take_body(c);
+    case CONN_CALL:
+        return c->wants && take_body(c);
+    case CONN_SOCKET:
+        socket_take(c);
+        return false;
+    case CONN_LEAVING:
+        return false;
+    }
+    return false;
+}
+
 static void process(struct conn *c)
 {
     bool more = true;
     while (more && !c->dead) {
-        switch (c->state) {
-        case CONN_HEAD:
-            more = take_head(c);
-            break;
-        case CONN_BODY:
-            more = take_body(c);
-            break;
-        case CONN_CALL:
-            more = c->wants && take_body(c);
-            break;
-        case CONN_SOCKET:
-            socket_take(c);
-            more = false;
-            break;
-        case CONN_LEAVING:
-            more = false;
-            break;
-        }
+        while (!c->dead && advance(c))
+            ;
+        size_t waited = c->out.len;
+        if (!c->dead)
+            conn_flush(c);
+        /* What was put off because too much waited to be sent must not wait for the client to say more. */
+        more = waited > REST_OUT_HIGH && c->out.len <= REST_OUT_HIGH;
     }
-    if (!c->dead)
-        conn_flush(c);
 }
 
 /* --- events --- */
 
 static void client_left(struct conn *c)
 {
-    c->left = true;
+    c->left = c->close = true;
     /* Nobody waits for an answer any more, unless it stands there ready to be sent. */
     if (c->call || c->out.len == 0)
         conn_cut(c);
@@ -735,7 +741,7 @@ static void on_ready(struct loop_source *s, uint32_t events)
             if (c->call && c->call->room)
                 c->call->room(c->call);
         }
-        if (!c->dead && c->state == CONN_HEAD)
+        if (!c->dead)
             process(c);
     }
     if (!c->dead && (events & EPOLLIN))
