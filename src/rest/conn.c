@@ -19,6 +19,7 @@
 #include "ops/world.h"
 #include "rest/access.h"
 #include "rest/route.h"
+#include "wire/message.h"
 
 #define IN_MAX (WS_HEAD_MAX + WS_PAYLOAD_MAX + 65536u)
 #define IN_HIGH 65536u /* bytes read ahead of what is served; a frame of a socket is read whole */
@@ -99,12 +100,28 @@ void conn_cut(struct conn *c)
 
 static void set_events(struct conn *c)
 {
-    bool reads = c->state == CONN_HEAD || c->state == CONN_SOCKET || c->state == CONN_CALL || c->wants || c->state == CONN_BODY;
+    bool reads = true;
+    if (c->state == CONN_WIRE || c->state == CONN_LAST) {
+        uint32_t in = c->left ? 0 : c->state == CONN_WIRE && !c->wants ? EPOLLRDHUP : EPOLLIN;
+        return loop_want(c->server->loop, &c->source, in | (c->out.len > 0 ? EPOLLOUT : 0));
+    }
     /* A client that sends more while it is served is not read on, but it is noticed if it leaves. */
     if (c->in.len >= (c->state == CONN_SOCKET ? WS_HEAD_MAX + WS_PAYLOAD_MAX : IN_HIGH) || c->left ||
         (c->state != CONN_SOCKET && c->out.len > REST_OUT_HIGH))
         reads = false;
     loop_want(c->server->loop, &c->source, (reads ? EPOLLIN : 0) | (c->out.len > 0 ? EPOLLOUT : 0));
+}
+
+/* To close a socket with bytes in it that were not read takes from the client what it has not read yet. */
+static bool linger(struct conn *c)
+{
+    if (!c->lingers || c->left || shutdown(c->source.fd, SHUT_WR) < 0)
+        return false;
+    c->state = CONN_LAST;
+    buf_clear(&c->in);
+    c->deadline_ms = clock_ms() + REST_HEAD_WAIT_MS;
+    loop_arm(c->server->loop, &c->timer, c->deadline_ms);
+    return true;
 }
 
 void conn_flush(struct conn *c)
@@ -119,7 +136,7 @@ void conn_flush(struct conn *c)
             break;
         buf_consume(&c->out, (size_t)n);
     }
-    if (!c->dead && c->out.len == 0 && c->ended && c->close)
+    if (!c->dead && c->out.len == 0 && c->ended && c->close && c->state != CONN_LAST && !linger(c))
         return conn_cut(c);
     if (!c->dead)
         set_events(c);
@@ -188,7 +205,7 @@ static void send_head(struct conn *c, unsigned status, const char *type, long lo
         buf_addf(&b, "Content-Length: %lld\r\n", length);
     if (length == UNKNOWN)
         buf_add_text(&b, "Transfer-Encoding: chunked\r\n");
-    if (c->close)
+    if (c->close && status != 101)
         buf_add_text(&b, "Connection: close\r\n");
     buf_add_text(&b, headers);
     buf_add_text(&b, "\r\n");
@@ -273,6 +290,12 @@ static void port_begin(struct call *call, unsigned status, const char *type, con
     if (call->op->output == OUTPUT_SOCKET) {
         c->state = CONN_SOCKET;
         c->wants = true;
+        send_head(c, 101, NULL, SAID, call->accept);
+        return conn_leave(c, was);
+    }
+    if (call->op->output == OUTPUT_WIRE) {
+        c->state = CONN_WIRE;
+        c->wants = c->lingers = c->close = true;
         send_head(c, 101, NULL, SAID, call->accept);
         return conn_leave(c, was);
     }
@@ -447,16 +470,24 @@ static void run_call(struct conn *c)
     call->op->run(call);
 }
 
-/* An operation whose answer is a socket gets one before it runs. */
+/* An operation whose answer is another protocol hears that the client speaks it before it runs. */
 static int upgrade(struct conn *c, const struct http_head *h)
 {
     struct pale_err e;
     own_buf headers = {0};
     buf_init(&headers, 1024);
-    if (c->call->op->output != OUTPUT_SOCKET)
+    switch (c->call->op->output) {
+    case OUTPUT_SOCKET:
+        if (socket_accept(h, &headers, &e) < 0)
+            return conn_refuse(c, 426, &e, "Upgrade: websocket\r\n"), -1;
+        break;
+    case OUTPUT_WIRE:
+        if (passing_accept(h, &headers, &e) < 0)
+            return conn_refuse(c, 426, &e, "Upgrade: pale-wire\r\nPale-Wire-Version: " WIRE_VERSION_TEXT "\r\n"), -1;
+        break;
+    default:
         return 0;
-    if (socket_accept(h, &headers, &e) < 0)
-        return conn_refuse(c, 426, &e, "Upgrade: websocket\r\n"), -1;
+    }
     snprintf(c->call->accept, sizeof(c->call->accept), "%s", buf_text(&headers));
     return 0;
 }
@@ -594,6 +625,14 @@ static void process(struct conn *c)
             socket_take(c);
             more = false;
             break;
+        case CONN_WIRE:
+            passing_take(c);
+            more = false;
+            break;
+        case CONN_LAST:
+            buf_clear(&c->in);
+            more = false;
+            break;
         }
     }
     if (!c->dead)
@@ -605,6 +644,8 @@ static void process(struct conn *c)
 static void client_left(struct conn *c)
 {
     c->left = true;
+    if (c->state == CONN_WIRE && c->call)
+        return passing_left(c);
     /* Nobody waits for an answer any more, unless it stands there ready to be sent. */
     if (c->call || c->out.len == 0)
         conn_cut(c);
@@ -619,7 +660,9 @@ static void take_bytes(struct conn *c)
     ssize_t n = recv(c->source.fd, c->in.data + c->in.len, c->in.cap - c->in.len, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n <= 0)
+    if (n < 0)
+        return conn_cut(c);
+    if (n == 0)
         return client_left(c);
     c->in.len += (size_t)n;
     process(c);
@@ -629,7 +672,8 @@ static void on_ready(struct loop_source *s, uint32_t events)
 {
     struct conn *c = of_source(s);
     c->busy = true;
-    if (events & (EPOLLERR | EPOLLHUP))
+    /* One that leaves while the keeper takes nothing from it is gone, as it is for a keeper. */
+    if (events & (EPOLLERR | EPOLLHUP) || (c->state == CONN_WIRE && !c->left && (events & EPOLLRDHUP)))
         conn_cut(c);
     if (!c->dead && (events & EPOLLOUT)) {
         conn_flush(c);
@@ -654,7 +698,7 @@ static void on_timer(struct loop_timer *t)
 {
     struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, timer));
     int64_t now = clock_ms();
-    bool waits = c->state == CONN_HEAD || c->state == CONN_BODY;
+    bool waits = c->state == CONN_HEAD || c->state == CONN_BODY || c->state == CONN_LAST;
     if (!waits)
         c->deadline_ms = now + REST_IDLE_MS;
     if (c->deadline_ms > now)
@@ -711,8 +755,10 @@ static void accept_from(struct server *s, struct loop_source *source, bool local
         close(fd);
         return;
     }
-    if (!local)
+    if (!local) {
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    }
     add_conn(s, fd, local);
 }
 

@@ -33,7 +33,14 @@ struct server {
     bool draining; /* no new requests; the loop ends when the last answer is out */
 };
 
-enum conn_state { CONN_HEAD, CONN_BODY, CONN_CALL, CONN_SOCKET };
+enum conn_state {
+    CONN_HEAD,
+    CONN_BODY,
+    CONN_CALL,
+    CONN_SOCKET,
+    CONN_WIRE, /* bytes pass unread */
+    CONN_LAST, /* … until all was said: the client is listened to until it leaves, or what is on its way to it would be lost */
+};
 
 struct conn {
     struct server *server;
@@ -53,6 +60,7 @@ struct conn {
     bool body_done;
     bool begun, chunked, close, ended, busy, dead;
     bool left;          /* the client has closed its end */
+    bool lingers;       /* ends by way of CONN_LAST */
     bool waits_room;    /* a write was told to wait */
     struct buf message; /* of a WebSocket, in several frames */
     bool message_text, message_open;
@@ -78,5 +86,9 @@ void conn_refuse(struct conn *c, unsigned status, const struct pale_err *e, cons
 /* socket.c: takes what it can of c->in; and the functions of the port. */
 int socket_accept(const struct http_head *h, struct buf *ret_headers, struct pale_err *e) MUST_CHECK;
 void socket_take(struct conn *c);
+/* passing.c: the same for bytes that nobody here reads. */
+int passing_accept(const struct http_head *h, struct buf *ret_headers, struct pale_err *e) MUST_CHECK;
+void passing_take(struct conn *c);
+void passing_left(struct conn *c);
 bool socket_message(struct call *call, bool text, const void *p, size_t n);
 void socket_hang_up(struct call *call, unsigned status, const char *reason);
