@@ -49,3 +49,7 @@ struct audit_check {
 
 /* Reads the whole log and recomputes the chain. */
 int audit_verify(const char *path, struct audit_check *ret, struct pale_err *e) MUST_CHECK;
+
+/* The same for a log that came from elsewhere, with the number and digest of a record that were told as its last ("": none were).
+ * Records after that one came while it was read. */
+void audit_verify_text(const char *text, size_t n, const char *head, struct audit_check *ret);
