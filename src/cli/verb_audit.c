@@ -10,6 +10,7 @@
 #include "base/quote.h"
 #include "box/audit.h"
 #include "cli/cli.h"
+#include "cli/far.h"
 #include "cli/lookup.h"
 #include "cli/verbs.h"
 
@@ -37,12 +38,9 @@ static int log_path(struct args *a, char *ret, size_t cap, struct pale_err *e)
     return r;
 }
 
-static int verify(struct args *a, const char *path)
+static int tell_check(struct args *a, const struct audit_check *check)
 {
-    struct audit_check c;
-    struct pale_err e;
-    if (audit_verify(path, &c, &e) < 0)
-        return cli_fail(a, &e);
+    const struct audit_check c = *check;
     if (a->json) {
         own_buf b = {0};
         struct json j;
@@ -68,6 +66,21 @@ static int verify(struct args *a, const char *path)
     else
         printf("BAD: %s\n", c.problem);
     return c.good ? 0 : 1;
+}
+
+static int verify(struct args *a, const char *path)
+{
+    struct audit_check c;
+    struct pale_err e;
+    return audit_verify(path, &c, &e) < 0 ? cli_fail(a, &e) : tell_check(a, &c);
+}
+
+/* A log that was fetched. */
+static int verify_text(struct args *a, const char *text, size_t n, const char *head)
+{
+    struct audit_check c;
+    audit_verify_text(text, n, head, &c);
+    return tell_check(a, &c);
 }
 
 /* JSON escapes keep every control byte out of what is printed here. */
@@ -103,6 +116,8 @@ static int run_audit(struct args *a)
 {
     struct pale_err e;
     char path[PATH_BYTES_MAX + 16];
+    if (a->host)
+        return far_audit(a, verify_text, show);
     if (log_path(a, path, sizeof(path), &e) < 0)
         return cli_fail(a, &e);
     if (args_has(a, "verify"))
