@@ -34,9 +34,18 @@ int daemon_paths(struct daemon_paths *ret, struct pale_err *e)
         return r;
     snprintf(ret->socket, sizeof(ret->socket), "%s/paled.sock", runtime);
     snprintf(ret->lock, sizeof(ret->lock), "%s/paled.lock", runtime);
+    snprintf(ret->deeds, sizeof(ret->deeds), "%s/paled.deeds", runtime);
     snprintf(ret->log, sizeof(ret->log), "%s/paled.log", state);
     snprintf(ret->registry, sizeof(ret->registry), "%s/registry.db", state);
     return 0;
+}
+
+/* Whoever made the socket, a steward or systemd, must still live: without it paled is about to end, and takes its clients with it. */
+static bool is_orphan(int fd)
+{
+    struct ucred maker;
+    socklen_t n = sizeof(maker);
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &maker, &n) == 0 && maker.pid > 0 && kill(maker.pid, 0) < 0 && errno == ESRCH;
 }
 
 /* 1 connected, 0 nobody there, or an error. */
@@ -52,6 +61,8 @@ static int try_connect(const struct daemon_paths *p, int *ret_fd, struct pale_er
     own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
         return errno == ENOENT || errno == ECONNREFUSED ? 0 : err_os(e, "connect to %s", p->socket);
+    if (is_orphan(fd))
+        return 0;
     *ret_fd = take_fd(&fd);
     return 1;
 }

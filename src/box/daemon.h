@@ -12,7 +12,8 @@
 
 struct daemon_paths {
     char socket[108];
-    char lock[PATH_BYTES_MAX]; /* holds the steward's pid, and is locked while it lives */
+    char lock[PATH_BYTES_MAX];  /* holds the steward's pid, and is locked while it lives */
+    char deeds[PATH_BYTES_MAX]; /* a lock that is held while a deed runs */
     char log[PATH_BYTES_MAX];
     char registry[PATH_BYTES_MAX]; /* the database */
 };

@@ -2,6 +2,7 @@
 /* Owns the making and ending of boxes. */
 #include "box/life.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
+#include "base/path.h"
 #include "box/claims.h"
 #include "box/reach.h"
 #include "confine/cgroup.h"
@@ -195,6 +197,61 @@ int life_stop(const struct place *p, bool only_idle, struct pale_err *e)
             return sweep(p, e);
     } while (clock_ms() < until);
     return err_set(e, PALE_TIMEOUT, "the keeper of %s did not end within %d s", p->name, STOP_WAIT_MS / 1000);
+}
+
+/* Its folder is gone from where it was, and not with a disk that is not mounted just now. */
+static bool is_removed(const char *state)
+{
+    char link[PATH_BYTES_MAX], data[PATH_BYTES_MAX];
+    struct stat st;
+    snprintf(link, sizeof(link), "%s/data", state);
+    ssize_t n = readlink(link, data, sizeof(data) - 1);
+    if (n <= 0)
+        return false;
+    data[n] = 0;
+    char *slash = strrchr(data, '/');
+    if (!slash || slash == data || lstat(data, &st) == 0 || errno != ENOENT)
+        return false;
+    *slash = 0;
+    return lstat(data, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* 1: the box was removed. Nobody has its lock, or there is nothing to do. */
+static int sweep_one(const char *boxes, const char *id, struct pale_err *e)
+{
+    char state[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
+    struct place p;
+    if (!path_join(state, sizeof(state), boxes, id) || !path_join(path, sizeof(path), state, "lock"))
+        return 0;
+    own_fd lock = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
+        return 0;
+    if (is_removed(state)) {
+        cgroup_sweep(id);
+        int r = fd_remove_tree(AT_FDCWD, state, e);
+        return r < 0 ? r : 1;
+    }
+    if (place_by_id(id, &p, NULL) < 0)
+        return 0;
+    unlink(p.socket);
+    return sweep(&p, e);
+}
+
+int life_sweep(unsigned *ret, struct pale_err *e)
+{
+    char boxes[PATH_BYTES_MAX];
+    int r = place_state_dir(boxes, sizeof(boxes) - 8, e);
+    if (r < 0)
+        return r;
+    memcpy(boxes + strlen(boxes), "/boxes", 7);
+    DIR *d = opendir(boxes);
+    *ret = 0;
+    for (const struct dirent *en; d && r >= 0 && (en = readdir(d));)
+        if (strlen(en->d_name) == BOX_ID_LEN && (r = sweep_one(boxes, en->d_name, e)) > 0)
+            (*ret)++;
+    if (d)
+        closedir(d);
+    return r < 0 ? r : 0;
 }
 
 void life_take_back(const struct place *p)

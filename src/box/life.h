@@ -29,5 +29,9 @@ int life_has_line(const struct place *p, const char *begin, bool *ret, struct pa
 /* Stops it if it runs, and waits until its keeper is gone. With only_idle PALE_BUSY if a command runs. */
 int life_stop(const struct place *p, bool only_idle, struct pale_err *e) MUST_CHECK;
 
+/* Takes away what the dead have left: of boxes whose keeper was killed its socket, cgroup and claims; of boxes whose data folder
+ * somebody has removed, while the folder around it is there, all the rest. *ret: how many of the latter. */
+int life_sweep(unsigned *ret, struct pale_err *e) MUST_CHECK;
+
 /* A number that a box is given when it is made and keeps: a later one of the same name and id has another. 0 if there is none. */
 uint64_t life_born(const struct place *p);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the verb serve: starting, stopping and looking at the daemon. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,6 +13,10 @@
 #include "cli/door.h"
 #include "cli/far.h"
 #include "cli/verbs.h"
+
+#define SERVE_TRIES 20
+#define HEALTH_TRIES 50
+#define HEALTH_PAUSE_US 5000
 
 static const struct option serve_options[] = {
     {"port", 0, "N", "listen on 127.0.0.1:N too (8839 is the usual one); callers need a token there", NULL},
@@ -41,8 +46,24 @@ static void say_number(struct json *j, const struct jsonread *v, const char *nam
         json_u64(j, name, n);
 }
 
-/* 0 if it serves, 1 if it does not: as service managers have it. */
-static int status(struct args *a, const struct daemon_paths *paths)
+/* One that is just ending may have taken our connection: the next has its own. */
+static int ask_health(struct remote *r, const char *host, struct buf *text, struct jsonread *v, struct pale_err *e)
+{
+    for (int tries = 0;; tries++) {
+        int res = remote_open(r, host, false, e);
+        if (res == 0)
+            res = remote_ask(r, "GET", "/v1/health", NULL, text, v, e);
+        if (res == 0 || host || tries == HEALTH_TRIES || (e->code != PALE_GONE && e->os != ECONNRESET && e->os != EPIPE))
+            return res;
+        remote_close(r);
+        remote_init(r);
+        buf_clear(text);
+        usleep(HEALTH_PAUSE_US);
+    }
+}
+
+/* 0 if it serves, 1 if it does not: as service managers have it. only_good: else nothing is said. */
+static int status(struct args *a, const struct daemon_paths *paths, bool only_good)
 {
     struct pale_err e;
     own_remote r = {.fd = -1};
@@ -59,9 +80,9 @@ static int status(struct args *a, const struct daemon_paths *paths)
     buf_init(&out, 65536);
     if (here && daemon_pid(paths, &pid, &e) < 0)
         return cli_fail(a, &e);
-    int res = remote_open(&r, a->host, false, &e);
-    if (res == 0)
-        res = remote_ask(&r, "GET", "/v1/health", NULL, &text, &v, &e);
+    int res = ask_health(&r, a->host, &text, &v, &e);
+    if (res < 0 && only_good)
+        return 1;
     if (res < 0 && e.code != PALE_NOT_FOUND)
         return cli_fail(a, &e);
     if (res == 0)
@@ -100,7 +121,6 @@ static int run_serve(struct args *a)
     struct pale_err e;
     struct daemon_paths paths;
     uint64_t port = 0;
-    own_fd fd = -1;
     pid_t pid = 0;
     const char *text = args_get(a, "port");
     if (text && (!number_u64(text, 65535, &port) || port == 0)) {
@@ -111,11 +131,11 @@ static int run_serve(struct args *a)
         door_only_here(a, args_has(a, "stop") ? "serve --stop" : "serve", "a daemon is started and ended on its own host", &e) < 0)
         return cli_fail(a, &e);
     if (a->host)
-        return status(a, NULL);
+        return status(a, NULL, false);
     if (daemon_paths(&paths, &e) < 0)
         return cli_fail(a, &e);
     if (args_has(a, "status"))
-        return status(a, &paths);
+        return status(a, &paths, false);
     if (args_has(a, "stop"))
         return daemon_stop(&paths, &e) < 0 ? cli_fail(a, &e) : 0;
     if (args_has(a, "foreground"))
@@ -124,10 +144,16 @@ static int run_serve(struct args *a)
         err_set(&e, PALE_EXISTS, "a daemon (pid %d) serves already; `pale serve --stop` first", (int)pid);
         return cli_fail(a, &e);
     }
-    if (daemon_connect(&paths, true, (unsigned)port, &fd, &e) < 0)
-        return cli_fail(a, &e);
-    own_close(&fd);
-    return status(a, &paths);
+    /* What we reach may be the end of another, which somebody is just killing. */
+    int r = 1;
+    for (int tries = 0; r != 0 && tries < SERVE_TRIES; tries++) {
+        own_fd fd = -1;
+        if (daemon_connect(&paths, true, (unsigned)port, &fd, &e) < 0)
+            return cli_fail(a, &e);
+        own_close(&fd);
+        r = status(a, &paths, tries + 1 < SERVE_TRIES);
+    }
+    return r;
 }
 
 static const struct option *const serve_tables[] = {serve_options, common_options, NULL};

@@ -21,6 +21,8 @@
 #define ACCESS_REFER (1ULL << 13)
 #define ACCESS_TRUNCATE (1ULL << 14)
 #define ACCESS_IOCTL_DEV (1ULL << 15)
+#define NET_BIND_TCP (1ULL << 0)
+#define NET_CONNECT_TCP (1ULL << 1)
 #define SCOPE_ABSTRACT_UNIX (1ULL << 0)
 #define SCOPE_SIGNAL (1ULL << 1)
 
@@ -73,28 +75,53 @@ static int allow_beneath(int ruleset, const char *path, uint64_t access, struct 
     return 0;
 }
 
-int landlock_restrict_writes(const char *const *paths, size_t count, bool scoped, struct pale_err *e)
+/* Everything that attr handles is closed but beneath the paths. */
+static int enter(int abi, struct ruleset_attr *attr, const char *const *paths, size_t count, struct pale_err *e)
 {
-    int abi = landlock_abi();
-    if (abi < 0)
-        return err_os(e, "ask for Landlock");
-    if (abi < 1)
-        return err_set(e, PALE_UNSUPPORTED, "Landlock is not in this kernel (5.13 or newer with CONFIG_SECURITY_LANDLOCK needed)");
-    uint64_t writes = writes_of(abi);
-    struct ruleset_attr attr = {.handled_access_fs = writes, .scoped = scoped && abi >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0};
     /* Older kernels want the size they know when the rest is not theirs. */
-    size_t size = abi >= 6 ? sizeof(attr) : abi >= 4 ? 16 : 8;
-    own_fd ruleset = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+    size_t size = abi >= 6 ? sizeof(*attr) : abi >= 4 ? 16 : 8;
+    own_fd ruleset = (int)syscall(SYS_landlock_create_ruleset, attr, size, 0);
     if (ruleset < 0)
         return err_os(e, "make a Landlock ruleset");
     for (size_t i = 0; i < count; i++) {
-        int r = allow_beneath(ruleset, paths[i], writes, e);
+        int r = allow_beneath(ruleset, paths[i], attr->handled_access_fs & ~LANDLOCK_ACCESS_FS_EXECUTE, e);
         if (r < 0)
             return r;
     }
     if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
         return err_os(e, "enter the Landlock domain");
     return 0;
+}
+
+static int known_abi(int *ret, struct pale_err *e)
+{
+    *ret = landlock_abi();
+    if (*ret < 0)
+        return err_os(e, "ask for Landlock");
+    if (*ret < 1)
+        return err_set(e, PALE_UNSUPPORTED, "Landlock is not in this kernel (5.13 or newer with CONFIG_SECURITY_LANDLOCK needed)");
+    return 0;
+}
+
+int landlock_restrict_writes(const char *const *paths, size_t count, bool scoped, struct pale_err *e)
+{
+    int abi = 0, r = known_abi(&abi, e);
+    if (r < 0)
+        return r;
+    struct ruleset_attr attr = {.handled_access_fs = writes_of(abi), .scoped = scoped && abi >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0};
+    return enter(abi, &attr, paths, count, e);
+}
+
+int landlock_restrict_all(const char *const *paths, size_t count, struct pale_err *e)
+{
+    int abi = 0, r = known_abi(&abi, e);
+    if (r < 0)
+        return r;
+    struct ruleset_attr attr = {.handled_access_fs = writes_of(abi) | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
+                                                     LANDLOCK_ACCESS_FS_EXECUTE,
+                                .handled_access_net = abi >= 4 ? NET_BIND_TCP | NET_CONNECT_TCP : 0,
+                                .scoped = abi >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0};
+    return enter(abi, &attr, paths, count, e);
 }
 
 /* The kernel stops at 16, before 5.19 at 64. Runs beside its parent in the same memory, errno included, which it therefore leaves

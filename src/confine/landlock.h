@@ -22,6 +22,10 @@ void landlock_count_start(struct landlock_count *c);
 /* -1 if there is no telling. */
 int landlock_count_end(struct landlock_count *c);
 
+/* The same for a process that needs no other file: reading and writing is allowed beneath the named folders alone, no program can be
+ * run, and no TCP port be bound or reached, as far as the kernel can hold it. */
+int landlock_restrict_all(const char *const *paths, size_t count, struct pale_err *e) MUST_CHECK;
+
 /* Restricts the calling process and all it will start. paths are opened here, in the caller's view; a path that is not there
  * is skipped. Needs NO_NEW_PRIVS or CAP_SYS_ADMIN in this user namespace. */
 int landlock_restrict_writes(const char *const *paths, size_t count, bool scoped, struct pale_err *e) MUST_CHECK;

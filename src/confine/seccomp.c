@@ -28,6 +28,7 @@ static const struct seccomp_program own_programs[] = {
     [OWN_KEEPER] = PROGRAM(code_keeper),
     [OWN_INIT] = PROGRAM(code_init),
     [OWN_READER] = PROGRAM(code_reader),
+    [OWN_DAEMON] = PROGRAM(code_daemon),
 };
 static_assert(sizeof(own_programs) / sizeof(own_programs[0]) == OWN_COUNT, "a program for every program");
 

@@ -43,6 +43,9 @@ static const struct table_line init_lines[] = {
 static const struct table_line reader_lines[] = {
 #include "confine/lists/reader.def"
 };
+static const struct table_line daemon_lines[] = {
+#include "confine/lists/daemon.def"
+};
 /* clang-format on */
 
 /* ---- the programs ---- */
@@ -55,6 +58,7 @@ const struct table_subject table_subjects[TABLE_SUBJECTS] = {
     {"init", true, OWN_INIT, FAILS(ENOSYS), IN_STRICT | IN_DEBUG | IN_IMAGE_BUILD, PAYLOAD, init_lines, COUNT(init_lines)},
     {"keeper", true, OWN_KEEPER, KILLED, 0, keeper_lines, COUNT(keeper_lines), WANT_KEEPER, NULL, 0},
     {"reader", true, OWN_READER, KILLED, 0, reader_lines, COUNT(reader_lines), WANT_READER, NULL, 0},
+    {"daemon", true, OWN_DAEMON, KILLED, 0, daemon_lines, COUNT(daemon_lines), WANT_DAEMON, NULL, 0},
 };
 
 const struct seccomp_program *table_program(const struct table_subject *s)

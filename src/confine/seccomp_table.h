@@ -22,7 +22,7 @@
 #endif
 
 #define TABLE_NUMBERS 1024u
-#define TABLE_SUBJECTS 6
+#define TABLE_SUBJECTS 7
 
 struct table_line;
 

@@ -112,6 +112,9 @@ static const struct row init_rows[] = {
 static const struct row reader_rows[] = {
 #include "confine/lists/reader.def"
 };
+static const struct row daemon_rows[] = {
+#include "confine/lists/daemon.def"
+};
 /* clang-format on */
 
 #define ROWS(r) r, sizeof(r) / sizeof((r)[0])
@@ -126,9 +129,13 @@ static const struct list {
     const struct row *instead;
     size_t instead_count;
 } lists[] = {
-    {"strict", ROWS(payload_rows), FOR_STRICT, NULL, 0},           {"debug", ROWS(payload_rows), FOR_DEBUG, NULL, 0},
-    {"image_build", ROWS(payload_rows), FOR_IMAGE_BUILD, NULL, 0}, {"keeper", ROWS(keeper_rows), FOR_EVERY, NULL, 0},
-    {"init", ROWS(payload_rows), FOR_EVERY, ROWS(init_rows)},      {"reader", ROWS(reader_rows), FOR_EVERY, NULL, 0},
+    {"strict", ROWS(payload_rows), FOR_STRICT, NULL, 0},
+    {"debug", ROWS(payload_rows), FOR_DEBUG, NULL, 0},
+    {"image_build", ROWS(payload_rows), FOR_IMAGE_BUILD, NULL, 0},
+    {"keeper", ROWS(keeper_rows), FOR_EVERY, NULL, 0},
+    {"init", ROWS(payload_rows), FOR_EVERY, ROWS(init_rows)},
+    {"reader", ROWS(reader_rows), FOR_EVERY, NULL, 0},
+    {"daemon", ROWS(daemon_rows), FOR_EVERY, NULL, 0},
 };
 
 /* Numbers from `first` up to the next span's first have one answer, or are one call with rules. */

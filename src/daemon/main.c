@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* paled: REST, the registry of boxes, tokens, timers.
  *
- *     paled [PORT]      started by pale-steward: 3 is the link to it, 4 the unix socket, 5 the TCP socket if there is a PORT
- *     paled openapi     prints the OpenAPI description
+ *     paled PORT [alone]  started by pale-steward: 3 is the link to it, 4 the unix socket, 5 the TCP socket unless PORT is 0;
+ *                         alone: no deed of an earlier daemon runs any more
+ *     paled openapi       prints the OpenAPI description
  *
- * main() reads as the list of stages; trouble before it serves is told to the steward. */
+ * Everything is opened first, then it locks itself up, then it reads the first byte of a stranger. main() reads as the list of stages;
+ * trouble before it serves is told to the steward. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +23,8 @@
 #include "base/number.h"
 #include "base/own.h"
 #include "box/daemon.h"
+#include "daemon/lockup.h"
+#include "daemon/log.h"
 #include "ops/ops.h"
 #include "ops/world.h"
 #include "rest/conn.h"
@@ -72,10 +76,30 @@ static int stage_registry(struct pale_err *e)
 {
     struct daemon_paths paths;
     int r = daemon_paths(&paths, e);
+    if (r == 0)
+        log_init(paths.log);
     return r < 0 ? r : registry_open(paths.registry, &world.registry, e);
 }
 
-static int serve(unsigned port)
+static void on_swept(void *arg, const struct msg_deed_done *d)
+{
+    (void)arg;
+    if (d->code != 0)
+        log_line("what the dead have left could not be taken away: %s", d->text);
+    else if (strcmp(d->text, "0") != 0)
+        log_line("forgot %s boxes whose folders are gone", d->text);
+}
+
+/* Needs: to serve already. What killed keepers left is taken away, and the log says what there is. */
+static void stage_tidy(void)
+{
+    struct msg_deed m = {.kind = DEED_SWEEP, .id = "", .name = "", .tenant = "", .policy = "", .sets = ""};
+    log_line("serves, version %s", PALE_VERSION);
+    log_events(&world.fleet.events);
+    fleet_deed(&world.fleet, &m, on_swept, NULL);
+}
+
+static int serve(unsigned port, bool alone)
 {
     struct pale_err e;
     struct timespec now;
@@ -86,9 +110,13 @@ static int serve(unsigned port)
     server.world = &world;
     server.port = port;
     if (loop_open(&world.loop, &e) < 0 || stage_signals(&e) < 0 || stage_registry(&e) < 0 ||
-        fleet_open(&world.fleet, &world.loop, world.registry, STEWARD, &e) < 0 || server_open(&server, LOCAL, port ? TCP : -1, &e) < 0)
+        fleet_open(&world.fleet, &world.loop, world.registry, STEWARD, &e) < 0 || server_open(&server, LOCAL, port ? TCP : -1, &e) < 0 ||
+        lockup_self(world.fleet.state_dir, &e) < 0)
         return give_up(&e);
+    if (alone)
+        core_alone(world.fleet.core);
     tell_steward('r', "");
+    stage_tidy();
     int r = loop_run(&world.loop, &e);
     server_close(&server);
     fleet_close(&world.fleet);
@@ -105,9 +133,10 @@ int main(int argc, char **argv)
         openapi_write(&b);
         return b.failed || !fd_write_full(1, b.data, b.len) || !fd_write_full(1, "\n", 1);
     }
-    if (argc > 2 || (argc == 2 && (!number_u64(argv[1], 65535, &port) || port == 0))) {
+    bool alone = argc == 3 && strcmp(argv[2], "alone") == 0;
+    if (argc < 2 || argc > 3 || !number_u64(argv[1], 65535, &port) || (argc == 3 && !alone)) {
         fprintf(stderr, "paled is started by pale-steward; `pale serve` starts that\n");
         return 2;
     }
-    return serve((unsigned)port);
+    return serve((unsigned)port, alone);
 }

@@ -132,18 +132,23 @@ static void make(struct core *c, struct box *b, struct wait *w, bool again)
     order(c, b, CORE_MAKE, false);
 }
 
+/* While it waited, its key may have come to another box, or this one may no longer have it: then it goes where it belongs. */
+static bool is_astray(struct core *c, struct box *b, struct wait *w)
+{
+    struct box *holder = *w->terms.key ? roll_by_key(&c->roll, w->tenant, w->terms.key) : NULL;
+    if (holder ? holder == b : strcmp(w->name, b->pub.name) == 0)
+        return false;
+    queue_unlink(b, w);
+    course_create(c, w);
+    return true;
+}
+
 /* The box is not there, and it is this request's turn. */
 static void create_absent(struct core *c, struct box *b, struct wait *w)
 {
     const struct core_terms *t = &b->pub.terms;
-    struct box *holder = *w->terms.key ? roll_by_key(&c->roll, w->tenant, w->terms.key) : NULL;
-    if (holder != b && (holder || strcmp(w->name, b->pub.name) != 0)) {
-        queue_unlink(b, w); /* while we waited the key has come to another box, or this one no longer has it */
-        course_create(c, w);
-        return;
-    }
     bool own = b->pub.has_terms && terms_are_of(t, w);
-    if (holder && !own)
+    if (*t->key && strcmp(t->key, w->terms.key) == 0 && !own)
         queue_refuse(c, b, w, PALE_BAD_INPUT, "the key %s was used for another request; a key belongs to one request", w->terms.key);
     else if (own && t->born == 0)
         make(c, b, w, true);
@@ -285,10 +290,13 @@ static bool step_expired(struct core *c, struct box *b)
 static bool step_absent(struct core *c, struct box *b)
 {
     struct wait *w = b->head;
+    if (w && w->kind == WAIT_CREATE) {
+        if (!is_astray(c, b, w))
+            create_absent(c, b, w);
+        return true;
+    }
     if (!w)
         terms_weed(c, b);
-    else if (w->kind == WAIT_CREATE)
-        create_absent(c, b, w);
     else if (w->kind == WAIT_REMOVE && terms_has_twin(c, b, w->born))
         queue_refuse(c, b, w, PALE_BUSY, QUEUE_MOVING, b->pub.name);
     else if (w->kind == WAIT_REMOVE)
@@ -298,9 +306,27 @@ static bool step_absent(struct core *c, struct box *b)
     return w != NULL;
 }
 
+/* It is there by a deed's word alone, because nobody could look at the disk: true if something was done. */
+static bool step_unseen(struct core *c, struct box *b)
+{
+    struct core_sight s;
+    if (b->pub.born || course_now(c) < b->look_pause.until_ms)
+        return false;
+    int r = outcome_look(c, b, &s);
+    if (r > 0)
+        outcome_appear(c, b, &s);
+    else if (r == 0)
+        outcome_vanish(c, b);
+    else
+        terms_pause(c, &b->look_pause);
+    return r >= 0;
+}
+
 static bool step_there(struct core *c, struct box *b)
 {
     struct wait *w = b->head;
+    if (step_unseen(c, b))
+        return true;
     if (is_expired(c, b))
         return step_expired(c, b);
     if (!w) {
@@ -314,7 +340,8 @@ static bool step_there(struct core *c, struct box *b)
         return step_absent(c, b);
     switch (w->kind) {
     case WAIT_CREATE:
-        create_there(c, b, w);
+        if (!is_astray(c, b, w))
+            create_there(c, b, w);
         break;
     case WAIT_USE:
         if (!b->up) {
@@ -355,6 +382,8 @@ static void schedule(struct core *c, struct box *b)
     if (c->settled && !course_is_busy(b)) {
         if (b->dirty)
             due[ROLL_MONOTONIC] = b->row_pause.until_ms;
+        if (b->there && !b->pub.born)
+            due[ROLL_MONOTONIC] = sooner(due[ROLL_MONOTONIC], b->look_pause.until_ms);
         bool expired = is_expired(c, b);
         int64_t idle = expired ? -1 : idle_at(b);
         if (expired)

@@ -12,6 +12,7 @@
 #include <sys/epoll.h>
 #include <sys/inotify.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -255,6 +256,7 @@ static int open_notify(struct fleet *f, struct pale_err *e)
 {
     char boxes[PATH_BYTES_MAX + 8];
     snprintf(boxes, sizeof(boxes), "%s/boxes", f->state_dir);
+    (void)mkdir(boxes, 0700); /* no box was made yet */
     f->notify = (struct loop_source){.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), .ready = on_notify};
     if (f->notify.fd < 0)
         return err_os(e, "inotify_init1");

@@ -76,9 +76,10 @@ static int open_deed(struct fleet *f, int *ret_fd, struct pale_err *e)
     do
         n = sendmsg(f->steward_fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return errno == EAGAIN ? err_set(e, PALE_BUSY, "too much is being done already; try again in a moment")
-                               : err_os(e, "ask the steward");
+    if (n < 0 && errno == EAGAIN)
+        return err_set(e, PALE_BUSY, "too much is being done already; try again in a moment");
+    if (n < 0) /* it has died, and so shall we; the next daemon is on its way */
+        return err_set(e, PALE_BUSY, "the daemon is being started again; try again in a moment");
     *ret_fd = take_fd(&mine);
     return 0;
 }

@@ -41,7 +41,7 @@ void outcome_vanish(struct core *c, struct box *b)
     b->fell = true;
     b->pub.jobs = 0;
     b->pub.born = 0;
-    b->idle_pause = b->remove_pause = (struct pause){0};
+    b->idle_pause = b->remove_pause = b->look_pause = (struct pause){0};
     if (!b->pub.project)
         roll_set_id(&c->roll, b, "");
 }
@@ -114,7 +114,7 @@ static void done_stop(struct core *c, struct box *b, const struct pale_err *how)
             b->pub.jobs = 0;
         }
         b->idle_pause = (struct pause){0};
-        if (!b->background)
+        if (!b->background && b->there && b->pub.born == b->deed_born)
             queue_answer_front(c, b, WAIT_STOP, NULL);
     } else if (b->up) {
         terms_pause(c, &b->idle_pause);
@@ -181,10 +181,10 @@ static void done_make(struct core *c, struct box *b, const struct pale_err *how,
         b->doubt_ms = course_now(c) + CORE_DOUBT_MS; /* whoever is seen first is it */
     }
     if (r > 0 || (r < 0 && ok && !b->there))
-        outcome_appear(c, b, &s);
+        outcome_appear(c, b, &s); /* as long as born is 0 the course will look again */
     else if (r == 0)
         outcome_vanish(c, b);
-    if (b->there && (ok || again || is_doubtful(how->code))) {
+    if (b->there && (ok || b->made_again || is_doubtful(how->code))) {
         terms_bind(c, b, true);
         queue_answer(c, b, b->head, NULL);
         return;

@@ -168,7 +168,7 @@ struct box *roll_by_key(const struct roll *r, const char *tenant, const char *ke
         struct box *b = r->index[ROLL_KEY][at];
         if (strcmp(b->pub.tenant, tenant) != 0 || strcmp(b->pub.terms.key, key) != 0)
             break;
-        if (b->there || b->deed)
+        if (b->deed || (b->there && b->pub.terms.born == b->pub.born))
             return b;
         first = first ? first : b;
     }

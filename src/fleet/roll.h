@@ -53,7 +53,7 @@ struct box {
     struct wait *head, *tail;
     unsigned waits;
 
-    struct pause row_pause, idle_pause, remove_pause;
+    struct pause row_pause, idle_pause, remove_pause, look_pause;
     int64_t doubt_ms; /* until then a deed that ended doubtfully may change it */
     unsigned held;    /* somebody on the stack has it: it must not be forgotten */
     uint64_t ticked;

@@ -111,9 +111,10 @@ void terms_thin(struct core *c, const char *tenant)
 {
     struct box *oldest = NULL;
     size_t n = 0;
-    for (size_t at = roll_from(&c->roll, tenant, "", false, ""); at < c->roll.count[ROLL_NAME]; at++) {
+    bool is_full = c->roll.count[ROLL_NAME] >= ROLL_MAX / 4 * 3; /* then anybody's */
+    for (size_t at = is_full ? 0 : roll_from(&c->roll, tenant, "", false, ""); at < c->roll.count[ROLL_NAME]; at++) {
         struct box *b = c->roll.index[ROLL_NAME][at];
-        if (strcmp(b->pub.tenant, tenant) != 0)
+        if (!is_full && strcmp(b->pub.tenant, tenant) != 0)
             break;
         if (b->there || !b->pub.has_terms || b->head || b->held || course_is_busy(b) || terms_in_doubt(c, b))
             continue;
@@ -121,7 +122,7 @@ void terms_thin(struct core *c, const char *tenant)
         if (!oldest || b->pub.terms.made_unix_ms < oldest->pub.terms.made_unix_ms)
             oldest = b;
     }
-    if (n >= CORE_MEMORIES_MAX) {
+    if (oldest && (is_full || n >= CORE_MEMORIES_MAX)) {
         terms_forget(c, oldest);
         course_run(c, oldest);
     }

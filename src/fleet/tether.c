@@ -142,7 +142,7 @@ int tether_open(struct loop *loop, const char *path, const struct tether_use *us
         return err_os(e, "make a socket");
     if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
         if (errno == ENOENT || errno == ECONNREFUSED)
-            return err_set(e, PALE_NOT_FOUND, "the box does not run");
+            return err_set(e, PALE_NOT_FOUND, "the box is not running");
         return errno == EAGAIN ? err_set(e, PALE_BUSY, "the box has too many requests waiting") : err_os(e, "reach the box's keeper");
     }
     return tether_take(loop, take_fd(&fd), use, owner, ret, e);

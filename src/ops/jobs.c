@@ -97,17 +97,21 @@ static struct listing *new_listing(struct call *c, uint64_t only)
     return l;
 }
 
+/* A box that is down has no jobs: they go with their keeper. */
+static void none_runs(struct talk *a, const struct pale_err *e)
+{
+    if (e->code == PALE_NOT_FOUND)
+        finish_listing((struct listing *)a);
+    else
+        call_fail(a->call, e);
+}
+
 void op_job_list(struct call *c)
 {
-    const struct core_box *b = talk_find(c);
-    if (!b)
-        return;
     struct listing *l = new_listing(c, 0);
     if (!l)
         return;
-    /* One that is down has none: they go with their keeper. */
-    if (b->state != CORE_UP)
-        return finish_listing(l);
+    l->talk.failed = none_runs;
     talk_send(&l->talk, ASK_JOBS, false);
 }
 

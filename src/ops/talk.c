@@ -154,8 +154,8 @@ static void connect_now(struct talk *a)
         return fail(a, &e);
     }
     if (fleet_link(f, a->box, a->bytes ? &raw_use : &use, a, &a->link, &e) < 0) {
-        if (e.code == PALE_NOT_FOUND)
-            e.code = PALE_GONE;
+        if (e.code == PALE_NOT_FOUND && a->starts)
+            e.code = PALE_GONE; /* somebody else has stopped it */
         return fail(a, &e);
     }
     if (w) {
@@ -204,10 +204,11 @@ void talk_open(struct talk *a, bool start)
         return;
     memcpy(a->box, b->id, sizeof(a->box));
     a->starts = start;
-    if (!start && b->state != CORE_UP)
-        return call_refuse(c, PALE_NOT_FOUND, "box %s is not running", b->name);
-    if (b->state == CORE_UP)
+    /* Whether its keeper is there is best known by knocking: one that was just adopted may not have told us yet. */
+    if (b->state != CORE_MAKING && b->state != CORE_REMOVING)
         return connect_now(a);
+    if (!start)
+        return call_refuse(c, PALE_NOT_FOUND, "box %s is not running", b->name);
     call_hold(c);
     fleet_use(&c->world->fleet, a->box, on_up, c);
 }

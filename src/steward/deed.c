@@ -256,12 +256,22 @@ static int do_doctor(struct deed *d, struct pale_err *e)
     return r == 0 && d->printed->len == 0 ? err_set(e, PALE_OS, "pale doctor said nothing") : r;
 }
 
+static int do_sweep(struct deed *d, struct pale_err *e)
+{
+    unsigned gone = 0;
+    int r = life_sweep(&gone, e);
+    if (r == 0)
+        buf_addf(d->printed, "%u", gone);
+    return r;
+}
+
 static const struct {
     bool on_box; /* the order names one by its id */
     int (*run)(struct deed *d, struct pale_err *e);
 } deeds[DEED_KIND_END] = {
     [DEED_MAKE] = {false, do_make},    [DEED_START] = {true, do_start},   [DEED_STOP] = {true, do_stop},
     [DEED_REMOVE] = {true, do_remove}, [DEED_POLICY] = {true, do_policy}, [DEED_DOCTOR] = {false, do_doctor},
+    [DEED_SWEEP] = {false, do_sweep},
 };
 
 static int do_deed(struct deed *d, struct pale_err *e)

@@ -41,10 +41,11 @@
 
 #define STARTER 3
 #define BACKLOG 4096
-#define DEATHS_MAX 8     /* in a row, none of which lived for … */
-#define LIVED_MS 2000    /* … so long: then there is no point in trying again */
-#define END_WAIT_MS 5000 /* for paled to finish what it sends */
-#define DEEDS_MAX 256    /* at once */
+#define DEATHS_MAX 8       /* in a row, none of which came to serve */
+#define LIVED_MS 2000      /* one that served so long did not end at once */
+#define PAUSE_DOUBLINGS 9u /* of 10 ms: about five seconds */
+#define END_WAIT_MS 5000   /* for paled to finish what it sends */
+#define DEEDS_MAX 256      /* at once */
 #define LOG_FILE "paled.log"
 
 struct steward {
@@ -59,7 +60,10 @@ struct steward {
     pid_t paled;
     int64_t started_ms;
     unsigned deaths;
-    bool ready, ending, home_tried;
+    int64_t start_ms; /* when it is to be started again */
+    bool ready;       /* it has served once */
+    bool serves;      /* this one has said so */
+    bool ending, home_tried;
     int home; /* for the ids of boxes */
     size_t deeds;
 };
@@ -214,10 +218,26 @@ static int stage_signals(struct steward *s, struct pale_err *e)
     return s->signals < 0 ? err_os(e, "signalfd") : 0;
 }
 
+/* --- the deeds' lock --- */
+
+/* Each deed holds it as long as it runs, whoever ordered it, since before it was begun. */
+static int lock_for_deed(const struct steward *s)
+{
+    own_fd fd = open(s->paths.deeds, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0 ? -1 : take_fd(&fd);
+}
+
+/* Not even one that a dead steward began: then a daemon need not wait for what they might still do. */
+static bool no_deed_runs(const struct steward *s)
+{
+    own_fd fd = open(s->paths.deeds, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
 /* --- paled --- */
 
 /* In the child: descriptors 3 (us), 4 (the socket), 5 (TCP, if any) and nothing else. */
-static void become_paled(const struct steward *s, int link)
+static void become_paled(const struct steward *s, int link, bool alone)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -233,7 +253,7 @@ static void become_paled(const struct steward *s, int link)
     (void)syscall(SYS_close_range, s->tcp >= 0 ? 6 : 5, ~0u, 0);
     char port[16];
     snprintf(port, sizeof(port), "%u", s->port);
-    char *argv[] = {(char *)"paled", s->tcp >= 0 ? port : NULL, NULL};
+    char *argv[] = {(char *)"paled", port, alone ? (char *)"alone" : NULL, NULL};
     execv(s->program, argv);
     _exit(127);
 }
@@ -243,14 +263,16 @@ static int start_paled(struct steward *s, struct pale_err *e)
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
         return err_os(e, "make a socket pair");
+    bool alone = no_deed_runs(s);
     pid_t pid = fork();
     if (pid == 0)
-        become_paled(s, pair[1]);
+        become_paled(s, pair[1], alone);
     close(pair[1]);
     own_close(&s->link);
     s->link = pair[0];
     s->paled = pid;
     s->started_ms = clock_ms();
+    s->serves = false;
     return pid < 0 ? err_os(e, "start %s", s->program) : 0;
 }
 
@@ -265,7 +287,8 @@ static void begin_deed(struct steward *s, int fd)
         if (reach_home(&s->home, NULL) < 0)
             s->home = -1;
     }
-    pid_t pid = fork();
+    own_fd lock = lock_for_deed(s); /* the child's, from here on */
+    pid_t pid = lock < 0 ? -1 : fork();
     if (pid > 0)
         s->deeds++;
     if (pid != 0)
@@ -301,7 +324,7 @@ static bool hear(struct steward *s)
     if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
         memcpy(&fd, CMSG_DATA(c), sizeof(fd));
     if (text[0] == 'r') {
-        s->ready = true;
+        s->ready = s->serves = true;
         tell_starter(s, TELL_DONE, NULL, 0);
         notify("READY=1");
     } else if (text[0] == 'd' && fd >= 0)
@@ -316,28 +339,29 @@ static bool hear(struct steward *s)
 
 /* --- the loop --- */
 
-/* 0: go on; else the exit status. */
+/* 0: go on; else the exit status. One that never came to serve is not tried for ever; one that served is started again always, and
+ * the more slowly the sooner it ends by itself. */
 static int paled_ended(struct steward *s, int status)
 {
     char text[120];
     struct pale_err e;
-    while (hear(s) && s->starter >= 0) /* its last words, if it had any for the starter */
-        if (poll(&(struct pollfd){.fd = s->link, .events = POLLIN}, 1, 0) <= 0)
-            break;
+    while (hear(s) && poll(&(struct pollfd){.fd = s->link, .events = POLLIN}, 1, 0) > 0)
+        ; /* its last words */
     s->paled = -1;
     if (s->ending)
         return 0;
     snprintf(text, sizeof(text), "paled ended with %s %d", WIFSIGNALED(status) ? "signal" : "status",
              WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
     say(text);
-    s->deaths = clock_ms() - s->started_ms < LIVED_MS ? s->deaths + 1 : 0;
-    if (!s->ready || s->deaths > DEATHS_MAX) {
-        err_set(&e, PALE_GONE, "%s%s; see %s", text, s->ready ? " again and again" : " before it served", s->paths.log);
+    bool own_doing = !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL;
+    s->deaths = s->serves && (!own_doing || clock_ms() - s->started_ms > LIVED_MS) ? 0 : s->deaths + 1;
+    if (!s->serves && (!s->ready || s->deaths > DEATHS_MAX)) {
+        err_set(&e, PALE_GONE, "%s before it served; see %s", text, s->paths.log);
         return give_up(s, &e);
     }
-    if (s->deaths > 1)
-        usleep(10000u << s->deaths);
-    return start_paled(s, &e) < 0 ? give_up(s, &e) : 0;
+    unsigned doublings = s->deaths < PAUSE_DOUBLINGS ? s->deaths : PAUSE_DOUBLINGS;
+    s->start_ms = clock_ms() + (s->deaths ? 10 << doublings : 0);
+    return 0;
 }
 
 static void deed_ended(struct steward *s, int status)
@@ -370,22 +394,34 @@ static int take_signals(struct steward *s)
     return result;
 }
 
+/* How long to wait for something to happen. */
+static int patience(const struct steward *s)
+{
+    if (s->ending)
+        return 100;
+    int64_t left = s->paled > 0 ? -1 : s->start_ms - clock_ms();
+    return s->paled > 0 ? -1 : left > 0 ? (int)left : 0;
+}
+
 static int run(struct steward *s)
 {
     int64_t until = 0;
+    struct pale_err e;
     while (!s->ending || s->paled > 0) {
         struct pollfd p[2] = {{.fd = s->signals, .events = POLLIN}, {.fd = s->link, .events = POLLIN}};
         if (s->ending && until == 0)
             until = clock_ms() + END_WAIT_MS;
         if (s->ending && clock_ms() >= until && s->paled > 0)
             kill(s->paled, SIGKILL);
-        if (poll(p, 2, s->ending ? 100 : -1) < 0 && errno != EINTR)
+        if (poll(p, 2, patience(s)) < 0 && errno != EINTR)
             return 1;
         if (p[1].revents && !hear(s))
             own_close(&s->link); /* its end will be told by a signal */
         int r = take_signals(s);
         if (r != 0)
             return r;
+        if (!s->ending && s->paled <= 0 && clock_ms() >= s->start_ms && start_paled(s, &e) < 0)
+            return give_up(s, &e);
     }
     return 0;
 }

@@ -31,7 +31,9 @@ static const char *const steps[] = {
 
     "ALTER TABLE tokens ADD COLUMN last_used_ms INTEGER NOT NULL DEFAULT 0;",
 
-    "ALTER TABLE boxes ADD COLUMN born INTEGER NOT NULL DEFAULT 0;",
+    /* While a box is renamed two rows have its key. */
+    "ALTER TABLE boxes ADD COLUMN born INTEGER NOT NULL DEFAULT 0;"
+    "DROP INDEX boxes_key; CREATE INDEX boxes_key ON boxes (tenant, key) WHERE key <> '';",
 };
 
 static const struct database_kind kind = {
@@ -276,8 +278,6 @@ int registry_box_put(struct registry *r, const struct registry_box *b, struct pa
     statement_give_int(&u, b->idle_ms);
     statement_give_int(&u, (int64_t)b->born);
     int code = statement_run(&u, &n, e);
-    if (code == -PALE_EXISTS)
-        return err_set(e, PALE_EXISTS, "another box than %s was asked for with this key; take a new key", b->name);
     if (code == 0 && n == 0)
         return err_set(e, PALE_LIMIT, "the registry holds %d boxes, which is the most; remove some", REGISTRY_BOXES_MAX);
     return code;

@@ -24,7 +24,7 @@ void registry_close(struct registry *r);
 struct registry_box {
     const char *tenant;          /* "" is the operator */
     const char *name;            /* tenant and name are the key */
-    const char *key;             /* makes asking twice harmless; one box per tenant and key; "" is none */
+    const char *key;             /* makes asking twice harmless; "" is none */
     uint8_t asked[SHA256_BYTES]; /* digest of the request that made it */
     int64_t made_unix_ms;
     int64_t expires_unix_ms; /* 0 is never */
@@ -32,8 +32,7 @@ struct registry_box {
     uint64_t born;           /* which box of that name the terms are of; 0 is one that is not made yet */
 };
 
-/* Adds the terms of a box or replaces them. PALE_BAD_INPUT for text or times out of bounds, PALE_EXISTS if another box of the tenant
- * has the key, PALE_LIMIT if there are REGISTRY_BOXES_MAX. */
+/* Adds the terms of a box or replaces them. PALE_BAD_INPUT for text or times out of bounds, PALE_LIMIT if there are REGISTRY_BOXES_MAX. */
 int registry_box_put(struct registry *r, const struct registry_box *b, struct pale_err *e) MUST_CHECK;
 
 /* PALE_NOT_FOUND if there is none; so do the finders. */

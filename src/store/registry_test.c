@@ -52,21 +52,6 @@ static void put_replaces_the_terms_of_a_box(void **state)
     assert_int_equal(boxes(), 1);
 }
 
-static void put_refuses_the_key_of_another_box_and_changes_nothing(void **state)
-{
-    own_mem struct registry_box *b = NULL;
-    struct registry_box second = a_box("", "second", "k");
-    (void)state;
-    start();
-    put("", "first", "k");
-    put("", "third", "");
-    put("", "fourth", "");
-    assert_int_equal(registry_box_put(reg, &second, &err), -PALE_EXISTS);
-    assert_int_equal(registry_box_find_key(reg, "", "k", &b, &err), 0);
-    assert_string_equal(b->name, "first");
-    assert_int_equal(boxes(), 3);
-}
-
 static void no_box_is_found_by_the_empty_key(void **state)
 {
     own_mem struct registry_box *b = NULL;
@@ -495,11 +480,11 @@ static void memory_stays_small(void **state)
 }
 
 TESTS(CASE(box_that_was_put_is_found_by_name_and_by_key), CASE(box_is_found_only_by_its_own_tenant), CASE(put_replaces_the_terms_of_a_box),
-      CASE(put_refuses_the_key_of_another_box_and_changes_nothing), CASE(no_box_is_found_by_the_empty_key),
-      CASE(dropped_box_is_gone_and_dropping_again_is_told), CASE(put_refuses_what_is_out_of_bounds), CASE(finders_take_text_of_any_length),
-      CASE(each_goes_in_order_and_may_drop_what_it_sees), CASE(each_ends_with_what_the_caller_returns),
-      CASE(there_are_at_most_so_many_boxes_and_tokens), CASE(token_is_found_by_hash_and_by_id), CASE(unknown_token_is_not_found),
-      CASE(add_refuses_an_id_or_a_hash_twice), CASE(add_refuses_what_breaks_the_rules_of_a_token), CASE(revoking_is_kept_at_its_first_time),
-      CASE(token_is_good_until_it_expires), CASE(touch_keeps_the_latest_use), CASE(purge_forgets_what_ended_long_ago_and_nothing_else),
+      CASE(no_box_is_found_by_the_empty_key), CASE(dropped_box_is_gone_and_dropping_again_is_told), CASE(put_refuses_what_is_out_of_bounds),
+      CASE(finders_take_text_of_any_length), CASE(each_goes_in_order_and_may_drop_what_it_sees),
+      CASE(each_ends_with_what_the_caller_returns), CASE(there_are_at_most_so_many_boxes_and_tokens),
+      CASE(token_is_found_by_hash_and_by_id), CASE(unknown_token_is_not_found), CASE(add_refuses_an_id_or_a_hash_twice),
+      CASE(add_refuses_what_breaks_the_rules_of_a_token), CASE(revoking_is_kept_at_its_first_time), CASE(token_is_good_until_it_expires),
+      CASE(touch_keeps_the_latest_use), CASE(purge_forgets_what_ended_long_ago_and_nothing_else),
       CASE(each_token_may_be_revoked_on_the_way), CASE(the_hash_is_all_that_is_stored_of_a_token),
       CASE(revoking_is_on_the_disk_and_a_put_need_not_be), CASE(row_that_breaks_the_rules_is_corrupt), CASE(memory_stays_small))

@@ -71,7 +71,7 @@ enum wire_type {
 };
 
 /* What paled asks pale-steward for, each on a connection of its own: one frame there, one back. */
-enum deed_kind { DEED_MAKE = 1, DEED_START, DEED_STOP, DEED_REMOVE, DEED_RENAME, DEED_POLICY, DEED_DOCTOR, DEED_KIND_END };
+enum deed_kind { DEED_MAKE = 1, DEED_START, DEED_STOP, DEED_REMOVE, DEED_RENAME, DEED_POLICY, DEED_DOCTOR, DEED_SWEEP, DEED_KIND_END };
 enum deed_type { DEED_ASK = 1, DEED_DONE };
 
 struct msg_deed {
