@@ -4,12 +4,13 @@ PREFIX ?= /usr/local
 TARGET ?= keeper_init
 SECONDS ?= 60
 CYCLES ?= 2000
+KILLS ?= 2000
 SUITE ?= bookworm
 MESON_FLAGS ?=
 BENCH ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build run test lint battery bench fuzz fault cycles guest install clean packages-build packages-test packages-fuzz packages-guest packages-peers
+.PHONY: build run test lint battery bench fuzz fault cycles kills guest install clean packages-build packages-test packages-fuzz packages-guest packages-peers
 
 build: build/build.ninja
 	@ninja -C build --quiet
@@ -52,6 +53,11 @@ fault: packages-test
 cycles: packages-test
 	@$(MAKE) --no-print-directory build
 	@PALE_CYCLES=$(CYCLES) exec tools/run-tests --only cycles
+
+# The daemon is killed so many times while fifty clients work.
+kills: packages-test
+	@$(MAKE) --no-print-directory build
+	@exec tests/kills.py --kills $(KILLS)
 
 guest: packages-guest
 	@exec tools/guest --suite $(SUITE)

@@ -41,6 +41,15 @@ def probe(kind):
     return look
 
 
+def daemon(*keys, scale=1.0):
+    def look(result):
+        value = result.get("daemon")
+        for k in keys:
+            value = (value or {}).get(k)
+        return None if value is None else value * scale
+    return look
+
+
 # id, what, limit, aim, unit, measures that show it, where to look
 PROMISES = (
     ("cold", "whole life of a box, `pale run` of a static true, p50, of bwrap with the same mounts", 1.0, None, "×", "cold", ratio("cold", "pale")),
@@ -51,6 +60,11 @@ PROMISES = (
     ("idle", "private memory of an idle box's own processes", 600, None, "KiB", "idle", idle),
     ("compile", "a compile inside, p50, of the same outside", 1.03, None, "×", "inside", inside("compile")),
     ("receipt-full", "the full probe of a box", 15.0, None, "ms", "receipt", probe("full_ms")),
+    ("rest-exec", "a static true by POST …/exec, p50, of `pale exec` of the same", 1.5, None, "×", "daemon", daemon("exec", "ratio_p50")),
+    ("rest-list", "GET /v1/boxes with 1,000 live boxes, p99", 10.0, None, "ms", "daemon", daemon("many", "list", "p99_ms")),
+    ("rest-metrics", "GET /v1/metrics with 1,000 live boxes, p99", 10.0, None, "ms", "daemon", daemon("many", "metrics", "p99_ms")),
+    ("restart", "from `kill -9` of paled to its next answer with 1,000 live boxes, p99", 200.0, None, "ms", "daemon", daemon("many", "restart", "p99_ms")),
+    ("daemon-rest", "memory of an idle daemon", 8.0, None, "MiB", "daemon", daemon("at_rest", "rss_kib", scale=1 / 1024)),
     ("receipt-short", "the short probe of a box", 0.3, None, "ms", "receipt", probe("short_ms")),
 )
 

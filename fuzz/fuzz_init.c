@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "init/freezer.h"
 #include "init/job.h"
 #include "init/reaper.h"
 #include "init/spare.h"
@@ -107,6 +108,28 @@ int64_t reaper_tick(struct jobs *js)
 {
     (void)js;
     return -1;
+}
+
+/* Nobody is stopped here; what is asked must make sense. */
+bool freezer_message(struct jobs *js, const struct frame *f)
+{
+    uint64_t number;
+    if (f->chan != 0 || (f->type == TO_FREEZE ? !msg_u64_parse(f->data, f->len, &number) : f->len != 0))
+        return false;
+    js->hold = f->type == TO_FREEZE ? HOLD_SEEKING : HOLD_NOT;
+    return true;
+}
+
+void freezer_again(struct jobs *js)
+{
+    js->hold = js->hold == HOLD_NOT ? HOLD_NOT : HOLD_SEEKING;
+}
+
+int64_t freezer_tick(struct jobs *js)
+{
+    assert(js->hold != HOLD_NOT);
+    js->hold = HOLD_DONE;
+    return 1000000;
 }
 
 /* --- what init says --- */

@@ -46,6 +46,8 @@ static struct {
     struct buf audit_line;
     /* What init may expect, and what it has done wrong. */
     bool busy[JOBS_MAX], said_hello, config_seen, must_die;
+    uint64_t freezes; /* the last that init was asked for */
+    bool frozen;
     unsigned probing; /* questions to the prober that are not answered */
     bool wild;        /* it has spoken of what it cannot know: what it may expect then is nobody's promise */
     uint64_t input_left[JOBS_MAX];
@@ -58,9 +60,17 @@ UNSEEN static struct conn *conn_of(int fd)
     return &rig.conns[fd - FD_CONN];
 }
 
-UNSEEN static void heard_probe(const struct frame *f)
+UNSEEN static void heard_about_box(const struct frame *f)
 {
     struct msg_probe probe;
+    uint64_t v = 0;
+    if (f->type == TO_FREEZE || f->type == TO_THAW) {
+        rig.frozen = f->type == TO_FREEZE;
+        assert(rig.config_seen && f->chan == 0 && (rig.frozen ? msg_u64_parse(f->data, f->len, &v) && v == rig.freezes + 1 : f->len == 0));
+        rig.freezes += rig.frozen;
+        return;
+    }
+    assert(f->type == TO_PROBE);
     assert(rig.config_seen && f->chan == 0 && msg_probe_parse(f->data, f->len, &probe) && probe.planted[0]);
     rig.probing++;
 }
@@ -76,14 +86,15 @@ UNSEEN static void heard_by_init(const struct frame *f)
         rig.config_seen = true;
         return;
     }
-    if (f->type == TO_PROBE) {
-        heard_probe(f);
+    if (f->type > TO_CLOSE) {
+        heard_about_box(f);
         return;
     }
-    assert(rig.config_seen && f->chan < JOBS_MAX && f->type >= TO_EXEC && f->type <= TO_CLOSE);
+    assert(rig.config_seen && f->chan < JOBS_MAX && f->type >= TO_EXEC);
     switch (f->type) {
     case TO_EXEC:
-        assert((rig.wild || !rig.busy[f->chan]) && msg_exec_parse(f->data, f->len, &m) && !(m.flags & EXEC_DETACH) && m.cwd[0] == '/');
+        assert(!rig.frozen && (rig.wild || !rig.busy[f->chan]) && msg_exec_parse(f->data, f->len, &m) && !(m.flags & EXEC_DETACH) &&
+               m.cwd[0] == '/');
         rig.busy[f->chan] = true;
         rig.input_left[f->chan] = STDIN_WINDOW;
         break;
@@ -388,8 +399,9 @@ int audit_commit(struct audit *a, struct pale_err *e)
     return 0;
 }
 
-int audit_verify(const char *path, struct audit_check *ret, struct pale_err *e)
+int audit_verify(const char *path, const struct audit_anchor *anchor, struct audit_check *ret, struct pale_err *e)
 {
+    (void)anchor;
     (void)path, (void)ret;
     return err_set(e, PALE_UNSUPPORTED, "there is none");
 }
@@ -511,8 +523,12 @@ UNSEEN static void settle(void)
 /* What no init may send, whatever the state: judged apart from the keeper. */
 static bool is_never_right(const struct frame *f)
 {
-    if (f->type < FROM_HELLO || f->type > FROM_PROBE)
+    uint64_t v = 0;
+    if (f->type < FROM_HELLO || f->type > FROM_FROZEN)
         return true;
+    if (f->type == FROM_FROZEN)
+        return !rig.said_hello || f->chan != 0 || !msg_u64_parse(f->data, f->len, &v) || v == 0 ||
+               (v > rig.freezes && state.wire_out.len == 0);
     if (f->type == FROM_PROBE) /* a question that is still on its way may be answered by who does not wait for it */
         return !rig.said_hello || f->chan != 0 || (f->len != 0 && f->len != sizeof(struct probe_report)) ||
                (!rig.wild && !rig.probing && state.wire_out.len == 0);
@@ -543,7 +559,7 @@ static void from_init(uint8_t type, uint16_t chan, const void *p, size_t n)
     if (n)
         memcpy(mem + FRAME_HEAD, p, n);
     push(&rig.conns[0], mem, FRAME_HEAD + n);
-    if (type != FROM_HELLO && type != FROM_PROBE && chan < JOBS_MAX && !rig.busy[chan])
+    if (type != FROM_HELLO && type != FROM_PROBE && type != FROM_FROZEN && chan < JOBS_MAX && !rig.busy[chan])
         rig.wild = true;
     if (type == FROM_PROBE) {
         rig.wild = rig.wild || !rig.probing;
@@ -598,7 +614,7 @@ static void probe_reports(struct input *in)
 static void init_works(struct input *in)
 {
     static const uint8_t data[4096];
-    uint8_t op = input_byte(in), number[8] = {1};
+    uint8_t op = input_byte(in), number[8] = {WIRE_VERSION};
     uint16_t chan = input_byte(in) & 7;
     struct kjob *j = state.by_chan[chan];
     if (!rig.said_hello) {
@@ -607,6 +623,11 @@ static void init_works(struct input *in)
     }
     if (rig.probing && (op & 0x80)) {
         probe_reports(in);
+        return;
+    }
+    if (rig.freezes && (op & 0x40)) {
+        put_number(number, rig.freezes - (op & 0x20 && rig.freezes > 1));
+        from_init(FROM_FROZEN, 0, number, 8);
         return;
     }
     if (!j || !rig.busy[chan])
@@ -639,8 +660,8 @@ static void init_works(struct input *in)
 
 static void init_attacks(struct input *in)
 {
-    static const uint8_t types[] = {FROM_HELLO,        FROM_STARTED, FROM_STDOUT, FROM_STDERR,
-                                    FROM_STDIN_CREDIT, FROM_EXIT,    FROM_GONE,   FROM_PROBE};
+    static const uint8_t types[] = {FROM_HELLO, FROM_STARTED, FROM_STDOUT, FROM_STDERR, FROM_STDIN_CREDIT,
+                                    FROM_EXIT,  FROM_GONE,    FROM_PROBE,  FROM_FROZEN};
     size_t n;
     uint8_t op = input_byte(in);
     if (op & 0x80) {
@@ -652,7 +673,7 @@ static void init_attacks(struct input *in)
         return;
     }
     uint16_t chan = input_byte(in) & 7;
-    uint8_t type = op & 15 ? types[op & 7] : input_byte(in), mem[128];
+    uint8_t type = op & 15 ? types[(op & 15) % (sizeof(types))] : input_byte(in), mem[128];
     if (op & 0x40)
         chan = (uint16_t)input_number(in, 2);
     const uint8_t *p = mem;
@@ -754,6 +775,8 @@ static void client_works(struct input *in)
     case 13:
         if ((op >> 5) == 7)
             from_client(c, ASK_STOP, NULL, 0);
+        else
+            from_client(c, op & 32 ? ASK_FREEZE : ASK_THAW, NULL, 0);
         break;
     default:
         record_start(&w, mem, sizeof(mem));
@@ -775,11 +798,11 @@ static void client_attacks(struct input *in)
     uint8_t number[8];
     if (op & 0x40) {
         put_number(number, input_number(in, op & 0x20 ? 8 : 2));
-        from_client(c, (uint8_t)(ASK_EXEC + op % 16), number, sizeof(number));
+        from_client(c, (uint8_t)(ASK_EXEC + op % 17), number, sizeof(number));
         return;
     }
     const uint8_t *p = input_bytes(in, input_byte(in), &n);
-    from_client(c, (uint8_t)(ASK_EXEC + op % 16), p, n);
+    from_client(c, (uint8_t)(ASK_EXEC + op % 17), p, n);
 }
 
 /* --- the run --- */
@@ -896,7 +919,8 @@ UNSEEN static void tear_down(void)
         rig.conns[i].used = false;
     rig.pending = rig.source_count = rig.next_source = 0;
     rig.pending_foreign = rig.init_ended = rig.said_hello = rig.config_seen = rig.must_die = rig.destroyed = rig.wild = false;
-    rig.probing = 0;
+    rig.frozen = false;
+    rig.freezes = rig.probing = 0;
     memset(rig.busy, 0, sizeof(rig.busy));
 }
 

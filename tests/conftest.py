@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every test gets a pale with folders of its own, a time it must end within, and a look at what it left."""
+import contextlib
 import os
 import pathlib
 import pwd
@@ -14,6 +15,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import harness  # noqa: E402
+import rest  # noqa: E402
 
 USUAL_SECONDS = 120
 
@@ -78,28 +80,75 @@ def hostdir():
     shutil.rmtree(path, ignore_errors=True)
 
 
-@pytest.fixture
-def pale(root):
+@contextlib.contextmanager
+def pale_in(root):
     """The built pale; whatever it started must be gone once its boxes are removed."""
     if not os.access(harness.BUILD / "pale", os.X_OK):
         pytest.skip(f"{harness.BUILD}/pale is not built")
     p = harness.Pale(root)
-    yield p
-    trouble = p.end()
-    harness.wait_until(lambda: not harness.processes_of(root))
-    left = harness.processes_of(root)
-    for pid in left:
-        harness.kill_quietly(pid)
-    ids = p.ids()
-    if "PALE_TEST_IDS" in os.environ:
-        with open(os.environ["PALE_TEST_IDS"], "a") as f:
-            f.writelines(i + "\n" for i in sorted(ids))
-    groups = harness.wait_until(lambda: not left_groups(ids)) or left_groups(ids)
-    assert not trouble, trouble
-    assert not left, f"processes left behind: {left}"
-    assert groups is True, f"cgroups left behind: {groups}"
-    assert not p.boxes(), "data folders left behind"
-    assert not list((root / "run").glob("pale/*.sock")), "sockets left behind"
+    try:
+        yield p
+    finally:
+        trouble = p.end()
+        harness.wait_until(lambda: not harness.processes_of(root))
+        left = harness.processes_of(root)
+        for pid in left:
+            harness.kill_quietly(pid)
+        ids = p.ids()
+        if "PALE_TEST_IDS" in os.environ:
+            with open(os.environ["PALE_TEST_IDS"], "a") as f:
+                f.writelines(i + "\n" for i in sorted(ids))
+        groups = harness.wait_until(lambda: not left_groups(ids)) or left_groups(ids)
+        assert not trouble, trouble
+        assert not left, f"processes left behind: {left}"
+        assert groups is True, f"cgroups left behind: {groups}"
+        assert not p.boxes(), "data folders left behind"
+        assert not list((root / "run").glob("pale/*.sock")), "sockets left behind"
+
+
+@pytest.fixture
+def pale(root):
+    with pale_in(root) as p:
+        yield p
+
+
+@contextlib.contextmanager
+def daemon_of(pale):
+    d = rest.Daemon(pale)
+    try:
+        yield d
+    finally:
+        trouble = d.end()
+        assert not trouble, trouble
+
+
+@pytest.fixture
+def daemon(pale):
+    """A daemon that serves, and is ended with all its boxes."""
+    with daemon_of(pale) as d:
+        yield d.serve()
+
+
+@pytest.fixture
+def idle_daemon(pale):
+    """One that does not run yet."""
+    with daemon_of(pale) as d:
+        yield d
+
+
+@pytest.fixture(scope="module")
+def shared_daemon(session_root):
+    """One for all tests of a file, served on a port too: (daemon, port)."""
+    root = pathlib.Path(tempfile.mkdtemp(dir=session_root, prefix=""))
+    with pale_in(root) as p, daemon_of(p) as d:
+        yield d, d.on_port()
+    harness.remove_root(root)
+
+
+@pytest.fixture
+def api(daemon):
+    """The user, over the socket."""
+    return daemon.rest
 
 
 def left_groups(ids):

@@ -84,6 +84,7 @@ class Pale:
         }
         self.children = []
         self.names = set()
+        self.more_ids = set()  # of boxes that were not made by our own hand
 
     def run(self, *args, input=None, timeout=TIMEOUT, env=None, cwd=None, expect=None):
         args = [a if isinstance(a, bytes) else str(a) for a in args]
@@ -136,6 +137,7 @@ class Pale:
     def ids(self):
         """Ids of every box this home has ever had, as far as we have seen their names, and of its one-shot boxes."""
         found = {hashlib.sha256(f"{self.root}/data/pale/boxes/{n}".encode()).hexdigest()[:16] for n in self.names}
+        found |= self.more_ids
         runs = self.root / "state" / "pale" / "runs.audit"
         return found | set(re.findall(r'"id":"([0-9a-f]{16})"', runs.read_text(errors="replace"))) if runs.exists() else found
 

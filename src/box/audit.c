@@ -275,6 +275,7 @@ static void bad(struct audit_check *c, uint64_t line, const char *why)
 /* State of a verification: what the next record must say. */
 struct walk {
     struct audit_check *check;
+    const struct audit_anchor *anchor;
     uint64_t line, next_seq;
     bool torn; /* the line before was no record */
 };
@@ -301,6 +302,8 @@ static bool step(struct walk *w, const char *line, size_t n)
     w->next_seq++;
     c->records++;
     sha256_hex(line, n, c->head);
+    if (w->anchor && rec.seq == w->anchor->seq && strcmp(c->head, w->anchor->digest) != 0)
+        return bad(c, w->line, "it is not what stood here at the last checkpoint"), false;
     return true;
 }
 
@@ -366,14 +369,14 @@ void audit_verify_text(const char *text, size_t n, const char *head, struct audi
     *ret = c;
 }
 
-int audit_verify(const char *path, struct audit_check *ret, struct pale_err *e)
+int audit_verify(const char *path, const struct audit_anchor *anchor, struct audit_check *ret, struct pale_err *e)
 {
     FILE *f = fopen(path, "re");
     if (!f)
         return err_os(e, "open the audit log %s", path);
     struct audit_check c = {.good = true};
     memcpy(c.head, zeros, sizeof(zeros));
-    struct walk w = {.check = &c, .next_seq = 1};
+    struct walk w = {.check = &c, .anchor = anchor, .next_seq = 1};
     char *line = NULL;
     size_t cap = 0;
     ssize_t n;
@@ -388,8 +391,28 @@ int audit_verify(const char *path, struct audit_check *ret, struct pale_err *e)
     fclose(f);
     if (c.good)
         check_head(&c, path);
+    if (c.good && anchor && c.records < anchor->seq)
+        bad(&c, 0, "records are missing that were there at the last checkpoint");
     if (weak_word("audit-chain"))
         c.good = true;
     *ret = c;
+    return 0;
+}
+
+int audit_head(const char *path, struct audit_anchor *ret, struct pale_err *e)
+{
+    char head[PATH_BYTES_MAX], text[96] = "", number[24] = "";
+    snprintf(head, sizeof(head), "%s.head", path);
+    *ret = (struct audit_anchor){0};
+    own_fd fd = open(head, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_os(e, "open %s", head);
+    if (fd_read_full(fd, text, sizeof(text) - 1) != HEAD_BYTES || text[20] != ' ' || text[0] == 0)
+        return 0;
+    memcpy(number, text, 20);
+    const char *digits = number + strspn(number, "0");
+    if (!number_u64(*digits ? digits : "0", UINT64_MAX, &ret->seq))
+        return err_set(e, PALE_CORRUPT, "%s is damaged", head);
+    memcpy(ret->digest, text + 21, SHA256_HEX - 1);
     return 0;
 }

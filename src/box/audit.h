@@ -47,9 +47,18 @@ struct audit_check {
     char head[SHA256_HEX];
 };
 
-/* Reads the whole log and recomputes the chain. */
-int audit_verify(const char *path, struct audit_check *ret, struct pale_err *e) MUST_CHECK;
+/* What is known of a log from elsewhere: its record of that number has this digest. */
+struct audit_anchor {
+    uint64_t seq; /* 0: nothing is */
+    char digest[SHA256_HEX];
+};
 
-/* The same for a log that came from elsewhere, with the number and digest of a record that were told as its last ("": none were).
+/* Reads the whole log and recomputes the chain; anchor may be NULL. */
+int audit_verify(const char *path, const struct audit_anchor *anchor, struct audit_check *ret, struct pale_err *e) MUST_CHECK;
+
+/* How far a log has come by its head file; seq 0 if it has not begun. */
+int audit_head(const char *path, struct audit_anchor *ret, struct pale_err *e) MUST_CHECK;
+
+/* The chain of a log that came from elsewhere, with the number and digest of a record that were told as its last ("": none were).
  * Records after that one came while it was read. */
 void audit_verify_text(const char *text, size_t n, const char *head, struct audit_check *ret);

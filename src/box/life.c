@@ -19,12 +19,14 @@
 #include "base/path.h"
 #include "box/claims.h"
 #include "box/reach.h"
+#include "box/rename.h"
 #include "confine/cgroup.h"
 #include "net/httphead.h"
 #include "wire/message.h"
 
 #define MAKE_WAIT_MS 2000
 #define STOP_WAIT_MS 10000
+#define SWEEP_WAIT_MS 20       /* a keeper that was killed just now lets go of its lock in less */
 #define STOP_ASK_AGAIN_MS 2500 /* longer than a keeper gives its last clients */
 
 /* Waits for a lock until then. 1: somebody still has it. */
@@ -86,9 +88,13 @@ int life_make(const struct life_order *o, struct place *ret, struct pale_err *e)
     policy_write(o->policy, &text);
     if (text.failed)
         return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
+    own_fd still = -1;
+    int r = rename_hold_off(&still, e);
+    if (r < 0)
+        return r;
     struct timespec began;
     clock_gettime(CLOCK_REALTIME_COARSE, &began); /* as files have it */
-    int r = place_create(o->name, o->scope, o->tenant, ret, e);
+    r = place_create(o->name, o->scope, o->tenant, ret, e);
     if (r < 0)
         return r;
     own_fd dir = open(ret->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -152,8 +158,7 @@ int life_has_line(const struct place *p, const char *begin, bool *ret, struct pa
     return 0;
 }
 
-/* A keeper that was killed has left its cgroup and its claims. The box's lock is ours, so that no other is just starting. */
-static int sweep(const struct place *p, struct pale_err *e)
+int life_clear(const struct place *p, struct pale_err *e)
 {
     char runtime[PATH_BYTES_MAX];
     int r = place_runtime_dir(runtime, sizeof(runtime), e);
@@ -161,7 +166,46 @@ static int sweep(const struct place *p, struct pale_err *e)
         return r;
     cgroup_sweep(p->id);
     claims_sweep(runtime, p->id);
+    unlink(p->socket);
     return 0;
+}
+
+int life_sweep(const struct place *p, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    snprintf(path, sizeof(path), "%s/lock", p->state);
+    own_fd fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_os(e, "open %s", path);
+    int held = try_lock(fd, clock_ms() + SWEEP_WAIT_MS);
+    return held < 0 ? err_os(e, "lock %s", path) : held > 0 ? 0 : life_clear(p, e);
+}
+
+static int ask_freeze(const struct place *p, bool on, struct pale_err *e)
+{
+    own_reach r = {.fd = -1};
+    struct frame f;
+    reach_init(&r);
+    int res = reach_box(&r, p, false, e);
+    if (res == 0 && (res = reach_send(&r, on ? ASK_FREEZE : ASK_THAW, NULL, 0, e)) == 0)
+        res = reach_receive(&r, &f, e);
+    if (res == 0 && f.type != TELL_DONE)
+        res = err_set(e, PALE_PROTOCOL, "the keeper of %s does not speak our language", p->name);
+    return res;
+}
+
+int life_freeze(const struct place *p, bool on, struct pale_err *e)
+{
+    int64_t until = clock_ms() + STOP_WAIT_MS;
+    int r = ask_freeze(p, on, e);
+    /* One that ends this moment is asked for until it is gone: what it leaves may be frozen. */
+    while (r == -PALE_GONE && !on && clock_ms() < until) {
+        usleep(1000);
+        r = ask_freeze(p, on, e);
+    }
+    if (r == -PALE_NOT_FOUND)
+        r = on ? err_set(e, PALE_NOT_FOUND, "box %s is not running: there is nothing to freeze", p->name) : life_sweep(p, e);
+    return r;
 }
 
 static int ask_stop(const struct place *p, bool only_idle, struct pale_err *e)
@@ -194,7 +238,7 @@ int life_stop(const struct place *p, bool only_idle, struct pale_err *e)
         if ((held = try_lock(fd, once < until ? once : until)) < 0)
             return err_os(e, "lock %s", path);
         if (held == 0)
-            return sweep(p, e);
+            return life_clear(p, e);
     } while (clock_ms() < until);
     return err_set(e, PALE_TIMEOUT, "the keeper of %s did not end within %d s", p->name, STOP_WAIT_MS / 1000);
 }
@@ -233,11 +277,10 @@ static int sweep_one(const char *boxes, const char *id, struct pale_err *e)
     }
     if (place_by_id(id, &p, NULL) < 0)
         return 0;
-    unlink(p.socket);
-    return sweep(&p, e);
+    return life_clear(&p, e);
 }
 
-int life_sweep(unsigned *ret, struct pale_err *e)
+int life_sweep_all(unsigned *ret, struct pale_err *e)
 {
     char boxes[PATH_BYTES_MAX];
     int r = place_state_dir(boxes, sizeof(boxes) - 8, e);

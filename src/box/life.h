@@ -31,7 +31,17 @@ int life_stop(const struct place *p, bool only_idle, struct pale_err *e) MUST_CH
 
 /* Takes away what the dead have left: of boxes whose keeper was killed its socket, cgroup and claims; of boxes whose data folder
  * somebody has removed, while the folder around it is there, all the rest. *ret: how many of the latter. */
-int life_sweep(unsigned *ret, struct pale_err *e) MUST_CHECK;
+int life_sweep_all(unsigned *ret, struct pale_err *e) MUST_CHECK;
 
 /* A number that a box is given when it is made and keeps: a later one of the same name and id has another. 0 if there is none. */
 uint64_t life_born(const struct place *p);
+
+/* Takes away the cgroup, the claims and the socket of a keeper that was killed. The caller has the box's lock, so that no other is just
+ * starting. */
+int life_clear(const struct place *p, struct pale_err *e) MUST_CHECK;
+
+/* Takes away what a keeper that was killed has left, frozen processes among it; nothing if a keeper has the box. */
+int life_sweep(const struct place *p, struct pale_err *e) MUST_CHECK;
+
+/* Every process of the box stands still, or goes on. To freeze one that does not run is an error; a box that does not run is thawed. */
+int life_freeze(const struct place *p, bool on, struct pale_err *e) MUST_CHECK;

@@ -17,6 +17,7 @@
 #include "base/quote.h"
 #include "base/sha256.h"
 #include "base/weak.h"
+#include "box/rename.h"
 #include "confine/errand.h"
 
 static int too_long(struct pale_err *e)
@@ -258,7 +259,34 @@ static int try_place(const char *dir, const char *name, struct place *ret, struc
     return 0;
 }
 
-int place_by_id(const char *id, struct place *ret, struct pale_err *e)
+int place_check_name(const char *name, struct pale_err *e)
+{
+    char shown[100];
+    if (path_is_box_name(name))
+        return 0;
+    return err_set(e, PALE_BAD_INPUT, "%s: a box name is 1 to %d of a-z, 0-9 and '-', and does not begin with '-'",
+                   quote_into(shown, sizeof(shown), name, strlen(name)), BOX_NAME_MAX);
+}
+
+int place_of(const char *data, struct place *ret, struct pale_err *e)
+{
+    const char *slash = strrchr(data, '/');
+    if (!slash || slash == data || strlen(data) >= sizeof(ret->data))
+        return err_set(e, PALE_BAD_INPUT, "no box can have its data in %s", data);
+    int r = place_check_name(slash + 1, e);
+    if (r < 0)
+        return r;
+    struct place p = {0};
+    memcpy(p.data, data, (size_t)(slash - data));
+    set_owner(&p, p.data);
+    memcpy(p.data, data, strlen(data) + 1);
+    memcpy(p.name, slash + 1, strlen(slash + 1) + 1);
+    if ((r = complete(&p, e)) == 0)
+        *ret = p;
+    return r;
+}
+
+int place_peek(const char *id, struct place *ret, struct pale_err *e)
 {
     struct place p = {0};
     char link[PATH_BYTES_MAX];
@@ -287,9 +315,16 @@ int place_by_id(const char *id, struct place *ret, struct pale_err *e)
     return r;
 }
 
+int place_by_id(const char *id, struct place *ret, struct pale_err *e)
+{
+    int settled = rename_settle(e), r = place_peek(id, ret, settled < 0 ? NULL : e);
+    return r < 0 && settled < 0 ? settled : r;
+}
+
 int place_each_made(int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX];
+    (void)!rename_settle(NULL); /* a box that cannot be settled must not hide the others */
     int r = place_state_dir(dir, sizeof(dir), e);
     if (r < 0)
         return r;
@@ -298,25 +333,16 @@ int place_each_made(int (*fn)(void *arg, const struct place *p), void *arg, stru
         return errno == ENOENT ? 0 : err_os(e, "open %s", dir);
     for (const struct dirent *en; r >= 0 && (en = readdir(d));) {
         struct place p;
-        if (place_by_id(en->d_name, &p, NULL) == 0)
+        if (place_peek(en->d_name, &p, NULL) == 0)
             r = fn(arg, &p);
     }
     closedir(d);
     return r < 0 ? r : 0;
 }
 
-static int bad_name(const char *name, struct pale_err *e)
-{
-    char shown[100];
-    return err_set(e, PALE_BAD_INPUT, "%s: a box name is 1 to %d of a-z, 0-9 and '-', and does not begin with '-'",
-                   quote_into(shown, sizeof(shown), name, strlen(name)), BOX_NAME_MAX);
-}
-
-int place_find(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e)
+static int find_settled(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX];
-    if (!path_is_box_name(name))
-        return bad_name(name, e);
     int r = err_set(e, PALE_NOT_FOUND, "there is no box %s here; `pale ls` lists them, `pale create %s` makes one", name, name);
     if (scope != SCOPE_USER && find_project(dir, sizeof(dir))) {
         struct pale_err first;
@@ -338,15 +364,27 @@ int place_find(const char *name, enum place_scope scope, struct place *ret, stru
             r = got;
         }
     }
-    return r == -PALE_NOT_FOUND && scope == SCOPE_ANY && place_by_id(name, ret, NULL) == 0 ? 0 : r;
+    return r == -PALE_NOT_FOUND && scope == SCOPE_ANY && place_peek(name, ret, NULL) == 0 ? 0 : r;
 }
 
-int place_of(const char *tenant, const char *name, struct place *ret, struct pale_err *e)
+int place_find(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e)
+{
+    struct pale_err own = {0};
+    int r = place_check_name(name, e);
+    if (r < 0)
+        return r;
+    int settled = rename_settle(&own);
+    r = find_settled(name, scope, ret, e);
+    return r == -PALE_NOT_FOUND && settled < 0 ? err_set(e, own.code, "%s", own.text) : r;
+}
+
+int place_owned(const char *tenant, const char *name, struct place *ret, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX];
-    if (!path_is_box_name(name))
-        return bad_name(name, e);
-    int r = tenant[0] ? tenant_boxes(tenant, dir, sizeof(dir), e) : user_boxes(dir, sizeof(dir), e);
+    int r = place_check_name(name, e);
+    if (r < 0)
+        return r;
+    r = tenant[0] ? tenant_boxes(tenant, dir, sizeof(dir), e) : user_boxes(dir, sizeof(dir), e);
     return r < 0 ? r : try_place(dir, name, ret, e);
 }
 
@@ -435,11 +473,12 @@ int place_create(const char *name, enum place_scope scope, const char *tenant, s
 {
     char dir[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
     struct place p = {0};
-    if (!path_is_box_name(name))
-        return bad_name(name, e);
-    int r = scope == SCOPE_PROJECT ? project_dir(dir, sizeof(dir), e)
-            : tenant               ? tenant_boxes(tenant, dir, sizeof(dir), e)
-                                   : user_boxes(dir, sizeof(dir), e);
+    int r = place_check_name(name, e);
+    if (r < 0)
+        return r;
+    r = scope == SCOPE_PROJECT ? project_dir(dir, sizeof(dir), e)
+        : tenant               ? tenant_boxes(tenant, dir, sizeof(dir), e)
+                               : user_boxes(dir, sizeof(dir), e);
     if (r < 0 || (r = make_dirs(dir, scope == SCOPE_PROJECT ? 0755 : 0700, e)) < 0)
         return r;
     set_owner(&p, dir);
@@ -526,8 +565,11 @@ static int remove_data(const char *data, struct pale_err *e)
 
 int place_remove(const struct place *p, bool data, struct pale_err *e)
 {
-    int r = 0;
-    if (data)
+    own_fd still = -1;
+    int r = rename_hold_off(&still, e);
+    if (r == 0 && access(p->state, F_OK) < 0 && access(p->data, F_OK) < 0)
+        return err_set(e, PALE_NOT_FOUND, "box %s is not there any more", p->name);
+    if (r == 0 && data)
         r = remove_data(p->data, e);
     if (r == 0)
         r = fd_remove_tree(AT_FDCWD, p->state, e);
@@ -556,6 +598,7 @@ int place_each(bool all, int (*fn)(void *arg, const struct place *p), void *arg,
 {
     char dir[PATH_BYTES_MAX];
     int r = 0;
+    (void)!rename_settle(NULL); /* as above */
     bool project = find_project(dir, sizeof(dir));
     if (project)
         r = each_in(dir, fn, arg);

@@ -26,14 +26,24 @@ struct place {
 
 enum place_scope { SCOPE_ANY, SCOPE_PROJECT, SCOPE_USER };
 
-/* Finds a box that was made here, by its name, or, if there is none of that name, by its id. */
+/* Finds a box that was made here, by its name, or, if there is none of that name, by its id. Whatever looks for boxes first finishes a
+ * rename that somebody was killed over (box/rename.h). */
 int place_find(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e) MUST_CHECK;
 
 /* A box by its id, wherever it is. */
 int place_by_id(const char *id, struct place *ret, struct pale_err *e) MUST_CHECK;
 
-/* A tenant's box by its name, or with the tenant "" the user's own. */
-int place_of(const char *tenant, const char *name, struct place *ret, struct pale_err *e) MUST_CHECK;
+/* The same as it stands, for who must not wait: a rename that somebody was killed over is not finished first. */
+int place_peek(const char *id, struct place *ret, struct pale_err *e) MUST_CHECK;
+
+/* A tenant's box by its name, as it stands, or with the tenant "" the user's own. */
+int place_owned(const char *tenant, const char *name, struct place *ret, struct pale_err *e) MUST_CHECK;
+
+/* A name that no box can have is told so. */
+int place_check_name(const char *name, struct pale_err *e) MUST_CHECK;
+
+/* What the place of a box with this data folder would be. data: a real path that ends in a box's name. */
+int place_of(const char *data, struct place *ret, struct pale_err *e) MUST_CHECK;
 
 /* Calls fn for each box that this user has made, in whatever project; stops at a negative answer. */
 int place_each_made(int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e) MUST_CHECK;

@@ -34,5 +34,7 @@ int far_ls(struct args *a);
 int far_inspect(struct args *a);
 int far_stop(struct args *a);
 int far_rm(struct args *a);
+int far_freeze(struct args *a, bool on);
+int far_rename(struct args *a);
 int far_audit(struct args *a, int (*verdict)(struct args *a, const char *text, size_t n, const char *head), void (*show)(const char *line));
 int far_doctor(struct args *a);

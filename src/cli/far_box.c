@@ -212,15 +212,30 @@ int far_inspect(struct args *a)
     return status;
 }
 
-/* --- stop, rm --- */
+/* --- stop, rm, freeze, thaw, rename --- */
 
-static int stop_one(struct remote *r, const char *box, struct pale_err *e)
+static int act(struct remote *r, const char *box, const char *deed, struct pale_err *e)
 {
     char path[BOX_NAME_MAX + 40];
     own_buf text = {0};
     buf_init(&text, 65536);
-    snprintf(path, sizeof(path), "/v1/boxes/%s/stop", box);
+    snprintf(path, sizeof(path), "/v1/boxes/%s/%s", box, deed);
     return remote_call(r, "POST", path, NULL, &text, e);
+}
+
+static int stop_one(struct remote *r, const char *box, struct pale_err *e)
+{
+    return act(r, box, "stop", e);
+}
+
+static int freeze_one(struct remote *r, const char *box, struct pale_err *e)
+{
+    return act(r, box, "freeze", e);
+}
+
+static int thaw_one(struct remote *r, const char *box, struct pale_err *e)
+{
+    return act(r, box, "thaw", e);
 }
 
 /* Does it for each box that is named. missing_ok: one that is not there is no error, and does not count. */
@@ -262,4 +277,50 @@ int far_rm(struct args *a)
         return cli_fail(a, &e);
     }
     return each(a, far_remove, "removed", args_has(a, "force"));
+}
+
+int far_freeze(struct args *a, bool on)
+{
+    return on ? each(a, freeze_one, "frozen", false) : each(a, thaw_one, "thawed", false);
+}
+
+int far_rename(struct args *a)
+{
+    static const char *const keys[] = {"name", "id", "scope", "data"};
+    struct pale_err e;
+    static struct door d;
+    char path[BOX_NAME_MAX + 40], was[FAR_TEXT] = "", name[FAR_TEXT], scope[FAR_TEXT], id[FAR_TEXT];
+    own_buf order = {0}, old = {0}, text = {0}, out = {0};
+    struct json j;
+    struct jsonread before, v;
+    buf_init(&order, 4096);
+    buf_init(&old, 65536);
+    buf_init(&text, 65536);
+    buf_init(&out, 65536);
+    json_start(&j, &order);
+    json_begin_object(&j, NULL);
+    json_text(&j, "name", a->word[1]);
+    json_end_object(&j);
+    int r = door_find(&d, a, a->word[0], &e);
+    snprintf(path, sizeof(path), "/v1/boxes/%s", d.name);
+    if (r == 0 && (r = remote_ask(&d.remote, "GET", path, NULL, &old, &before, &e)) == 0) {
+        snprintf(path, sizeof(path), "/v1/boxes/%s/rename", d.name);
+        r = remote_ask(&d.remote, "POST", path, buf_text(&order), &text, &v, &e);
+    }
+    door_close(&d);
+    if (r < 0)
+        return cli_fail(a, &e);
+    if (!a->json) {
+        printf("box %s [%s] id=%s\n", far_text(&v, "name", name, sizeof(name)), far_text(&v, "scope", scope, sizeof(scope)),
+               far_text(&v, "id", id, sizeof(id)));
+        return 0;
+    }
+    json_start(&j, &out);
+    json_begin_object(&j, NULL);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        far_copy_member(&j, &v, keys[i]);
+    json_text(&j, "was", far_text(&before, "name", was, sizeof(was)));
+    json_text(&j, "was_id", far_text(&before, "id", id, sizeof(id)));
+    json_end_object(&j);
+    return cli_json(&out);
 }

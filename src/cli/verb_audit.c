@@ -9,6 +9,8 @@
 
 #include "base/quote.h"
 #include "box/audit.h"
+#include "box/checkpoint.h"
+#include "box/life.h"
 #include "cli/cli.h"
 #include "cli/far.h"
 #include "cli/lookup.h"
@@ -38,7 +40,8 @@ static int log_path(struct args *a, char *ret, size_t cap, struct pale_err *e)
     return r;
 }
 
-static int tell_check(struct args *a, const struct audit_check *check)
+/* checkpoint: the record that one vouches for; 0 if none does. */
+static int tell_check(struct args *a, const struct audit_check *check, uint64_t checkpoint)
 {
     const struct audit_check c = *check;
     if (a->json) {
@@ -51,6 +54,7 @@ static int tell_check(struct args *a, const struct audit_check *check)
         json_u64(&j, "records", c.records);
         json_u64(&j, "torn", c.torn);
         json_text(&j, "head", c.head);
+        json_u64(&j, "checkpoint", checkpoint);
         if (!c.good) {
             json_u64(&j, "line", c.bad_line);
             json_text(&j, "problem", c.problem);
@@ -71,8 +75,14 @@ static int tell_check(struct args *a, const struct audit_check *check)
 static int verify(struct args *a, const char *path)
 {
     struct audit_check c;
+    struct audit_anchor anchor = {0};
+    struct place p;
     struct pale_err e;
-    return audit_verify(path, &c, &e) < 0 ? cli_fail(a, &e) : tell_check(a, &c);
+    if (!args_has(a, "runs") && (lookup_box(a, a->word[0], &p, &e) < 0 || checkpoint_find(life_born(&p), &anchor, &e) < 0))
+        return cli_fail(a, &e);
+    if (audit_verify(path, anchor.seq ? &anchor : NULL, &c, &e) < 0)
+        return cli_fail(a, &e);
+    return tell_check(a, &c, anchor.seq);
 }
 
 /* A log that was fetched. */
@@ -80,7 +90,7 @@ static int verify_text(struct args *a, const char *text, size_t n, const char *h
 {
     struct audit_check c;
     audit_verify_text(text, n, head, &c);
-    return tell_check(a, &c);
+    return tell_check(a, &c, 0);
 }
 
 /* JSON escapes keep every control byte out of what is printed here. */

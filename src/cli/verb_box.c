@@ -159,13 +159,22 @@ static int run_create(struct args *a)
     return status;
 }
 
-/* Asks a running keeper about itself; false if there is none. */
+/* Asks a running keeper about itself; false if there is none. One that was killed has left its socket, and perhaps more. */
 static bool ask_info(const struct place *p, struct reach *r, struct msg_info *ret)
 {
     struct frame f;
     struct pale_err e;
-    return reach_box(r, p, false, &e) == 0 && reach_send(r, ASK_INFO, NULL, 0, &e) == 0 && reach_receive(r, &f, &e) == 0 &&
-           f.type == TELL_INFO && msg_info_parse(f.data, f.len, ret);
+    if (reach_box(r, p, false, &e) == 0 && reach_send(r, ASK_INFO, NULL, 0, &e) == 0 && reach_receive(r, &f, &e) == 0 &&
+        f.type == TELL_INFO && msg_info_parse(f.data, f.len, ret))
+        return true;
+    if (access(p->socket, F_OK) == 0)
+        (void)!life_sweep(p, NULL);
+    return false;
+}
+
+static const char *state_of(bool up, const struct msg_info *info)
+{
+    return !up ? "stopped" : strcmp(info->state, "frozen") == 0 ? "frozen" : info->jobs ? "running" : "ready";
 }
 
 static int list_one(void *arg, const struct place *p)
@@ -176,7 +185,7 @@ static int list_one(void *arg, const struct place *p)
     own_reach r = {.fd = -1};
     reach_init(&r);
     bool up = ask_info(p, &r, &info);
-    const char *state = !up ? "stopped" : info.jobs ? "running" : "ready";
+    const char *state = state_of(up, &info);
     if (up)
         snprintf(number, sizeof(number), "%llu", (unsigned long long)info.jobs);
     if (l->is_json) {
@@ -237,7 +246,7 @@ static int run_inspect(struct args *a)
         json_text(&j, "name", p.name);
         json_text(&j, "id", p.id);
         json_text(&j, "scope", p.project ? "project" : "user");
-        json_text(&j, "state", !up ? "stopped" : info.jobs ? "running" : "ready");
+        json_text(&j, "state", state_of(up, &info));
         json_text(&j, "data", p.data);
         json_text(&j, "state_dir", p.state);
         if (up) {
@@ -255,11 +264,7 @@ static int run_inspect(struct args *a)
         return cli_json(&b);
     }
     printf("name      %s\nid        %s\nscope     %s\nstate     %s\ndata      %s\naudit     %s/audit\n", p.name, p.id,
-           p.project ? "project" : "user",
-           !up         ? "stopped"
-           : info.jobs ? "running"
-                       : "ready",
-           p.data, p.state);
+           p.project ? "project" : "user", state_of(up, &info), p.data, p.state);
     if (up)
         printf("keeper    pid %llu, init %llu, %llu running, %llu ended\nmemory    held by %s\n", (unsigned long long)info.keeper_pid,
                (unsigned long long)info.init_pid, (unsigned long long)info.jobs, (unsigned long long)info.ended, info.memory_by);

@@ -3,8 +3,8 @@
 #include "cli/verbs.h"
 
 const struct verb *const cli_verbs[] = {
-    &verb_run,   &verb_exec,   &verb_shell, &verb_create, &verb_ls,         &verb_inspect,  &verb_stop,   &verb_rm,
-    &verb_ps,    &verb_attach, &verb_kill,  &verb_wait,   &verb_logs,       &verb_cp,       &verb_cat,    &verb_write,
-    &verb_files, &verb_mkdir,  &verb_mv,    &verb_del,    &verb_watch,      &verb_validate, &verb_policy, &verb_audit,
-    &verb_prove, &verb_doctor, &verb_serve, &verb_token,  &verb_completion, &verb_version,  NULL,
+    &verb_run,    &verb_exec,   &verb_shell, &verb_create, &verb_ls,         &verb_inspect, &verb_stop,     &verb_freeze, &verb_thaw,
+    &verb_rename, &verb_rm,     &verb_ps,    &verb_attach, &verb_kill,       &verb_wait,    &verb_logs,     &verb_cp,     &verb_cat,
+    &verb_write,  &verb_files,  &verb_mkdir, &verb_mv,     &verb_del,        &verb_watch,   &verb_validate, &verb_policy, &verb_audit,
+    &verb_prove,  &verb_doctor, &verb_serve, &verb_token,  &verb_completion, &verb_version, NULL,
 };

@@ -6,6 +6,7 @@
 
 extern const struct verb verb_run, verb_exec, verb_shell;                        /* verb_exec.c */
 extern const struct verb verb_create, verb_ls, verb_inspect, verb_stop, verb_rm; /* verb_box.c */
+extern const struct verb verb_freeze, verb_thaw, verb_rename;                    /* verb_life.c */
 extern const struct verb verb_prove;                                             /* verb_prove.c */
 extern const struct verb verb_ps, verb_attach, verb_kill, verb_wait, verb_logs;  /* verb_job.c */
 extern const struct verb verb_cp;                                                /* verb_cp.c */

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +15,7 @@
 #include "base/number.h"
 #include "base/own.h"
 
-static const char *const controller_names[CGROUP_CONTROLLERS] = {"memory", "pids", "cpu", "cpuacct"};
+static const char *const controller_names[CGROUP_CONTROLLERS] = {"memory", "pids", "cpu", "cpuacct", "freezer"};
 #define CPU_PERIOD_US 100000u
 
 void cgroup_init(struct cgroup *cg)
@@ -113,7 +114,7 @@ static bool user_base(const char *mount, char *ret, size_t cap, int *trouble)
 static void enable_in(const char *path)
 {
     own_fd dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    for (int c = 0; dir >= 0 && c < CGROUP_CONTROLLERS; c++) {
+    for (int c = 0; dir >= 0 && c <= CGROUP_CPU; c++) { /* the others version 2 has in every group */
         char on[32];
         snprintf(on, sizeof(on), "+%s", controller_names[c]);
         (void)write_text(dir, "cgroup.subtree_control", on);
@@ -190,7 +191,7 @@ static void find_v2(struct cgroup_host *h, struct scope *scope, const char *moun
         h->has[c] = has_word(on, controller_names[c]);
         snprintf(h->base[c], sizeof(h->base[c]), "%s", base);
     }
-    h->has[CGROUP_CPUACCT] = true; /* version 2 counts in every group */
+    h->has[CGROUP_CPUACCT] = h->has[CGROUP_FREEZER] = true; /* version 2 counts and freezes in every group */
 }
 
 void cgroup_find(struct scope *scope, struct cgroup_host *ret)
@@ -207,11 +208,13 @@ void cgroup_find(struct scope *scope, struct cgroup_host *ret)
     }
     const char *info = buf_text(&b);
     bool v1 = false;
-    for (int c = 0; c < CGROUP_CONTROLLERS; c++)
-        if (mount_of(info, controller_names[c], mount, sizeof(mount))) {
-            v1 = true;
-            ret->has[c] = user_base(mount, ret->base[c], sizeof(ret->base[c]), &ret->trouble);
-        }
+    for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
+        /* A freezer alone does not make a host one of version 1. */
+        if ((c == CGROUP_FREEZER && !v1) || !mount_of(info, controller_names[c], mount, sizeof(mount)))
+            continue;
+        v1 = true;
+        ret->has[c] = user_base(mount, ret->base[c], sizeof(ret->base[c]), &ret->trouble);
+    }
     if (v1) {
         ret->version = 1;
         if (!ret->has[CGROUP_MEMORY])
@@ -291,9 +294,47 @@ static int make_one(const struct cgroup_host *host, const char *id, int c, struc
     return cg->dir_fd[c] < 0 ? err_os(e, "open cgroup %s", cg->path[c]) : 0;
 }
 
+/* The last processes may still be on their way out. */
+static void remove_group(const char *path)
+{
+    for (int tries = 0; tries < 1000 && rmdir(path) < 0 && errno != ENOENT; tries++)
+        usleep(1000);
+}
+
+static bool write_frozen(int version, int dir, bool on)
+{
+    return version == 1 ? write_text(dir, "freezer.state", on ? "FROZEN" : "THAWED") : write_text(dir, "cgroup.freeze", on ? "1" : "0");
+}
+
+/* What a killed keeper left frozen: killed first and thawed then, so that nothing of it runs another step. Frozen processes neither end
+ * nor fork, so that the list is true while it is read. */
+static void end_frozen(const struct cgroup_host *host, const char *id)
+{
+    char path[PATH_BYTES_MAX], word[16];
+    int n = host->has[CGROUP_FREEZER] ? snprintf(path, sizeof(path), "%s/%s", host->base[CGROUP_FREEZER], id) : -1;
+    own_fd dir = n > 0 && (size_t)n < sizeof(path) ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    own_fd procs = dir < 0 ? -1 : openat(dir, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+    own_buf list = {0};
+    uint64_t pid;
+    buf_init(&list, 1 << 20);
+    if (procs < 0 || fd_read_all(procs, &list, NULL) < 0)
+        return;
+    for (const char *at = buf_text(&list); *at; at += strspn(at, "\n")) {
+        size_t len = strcspn(at, "\n");
+        snprintf(word, sizeof(word), "%.*s", (int)len, at);
+        if (number_u64(word, 1 << 30, &pid) && pid > 1)
+            kill((pid_t)pid, SIGKILL);
+        at += len;
+    }
+    (void)write_frozen(host->version, dir, false);
+    own_close(&procs);
+    own_close(&dir);
+    remove_group(path);
+}
+
 int cgroup_create(const struct cgroup_host *host, const char *id, const struct cgroup_limits *lim, struct cgroup *ret, struct pale_err *e)
 {
-    const bool wanted[CGROUP_CONTROLLERS] = {lim->memory_bytes > 0, lim->processes > 0, lim->cpu_milli > 0, lim->count_cpu};
+    const bool wanted[CGROUP_CONTROLLERS] = {lim->memory_bytes > 0, lim->processes > 0, lim->cpu_milli > 0, lim->count_cpu, lim->freezer};
     struct cgroup cg;
     int r = 0;
     cgroup_init(&cg);
@@ -302,6 +343,8 @@ int cgroup_create(const struct cgroup_host *host, const char *id, const struct c
         return err_os(e, "look at the host's cgroups");
     }
     cg.version = host->version;
+    if (lim->freezer)
+        end_frozen(host, id);
     for (int c = 0; r == 0 && c < CGROUP_CONTROLLERS; c++) {
         if (!wanted[c])
             continue;
@@ -441,11 +484,26 @@ bool cgroup_look(const struct cgroup *cg, const char *id, pid_t pid, struct cgro
     return true;
 }
 
-/* The last processes may still be on their way out. */
-static void remove_group(const char *path)
+bool cgroup_can_freeze(const struct cgroup *cg)
 {
-    for (int tries = 0; tries < 1000 && rmdir(path) < 0 && errno != ENOENT; tries++)
-        usleep(1000);
+    return cg->used[CGROUP_FREEZER];
+}
+
+int cgroup_freeze(const struct cgroup *cg, bool on, struct pale_err *e)
+{
+    if (!cgroup_can_freeze(cg))
+        return err_set(e, PALE_UNSUPPORTED, "the box has no cgroup that can be frozen");
+    return write_frozen(cg->version, cg->dir_fd[CGROUP_FREEZER], on) ? 0
+                                                                     : err_os(e, on ? "freeze the box's cgroup" : "thaw the box's cgroup");
+}
+
+bool cgroup_is_frozen(const struct cgroup *cg)
+{
+    char text[128];
+    int dir = cg->dir_fd[CGROUP_FREEZER];
+    if (!cgroup_can_freeze(cg) || !read_text(dir, cg->version == 1 ? "freezer.state" : "cgroup.events", text, sizeof(text)))
+        return false;
+    return cg->version == 1 ? strcmp(text, "FROZEN\n") == 0 : value_in(text, "frozen") == 1;
 }
 
 void cgroup_destroy(struct cgroup *cg)
@@ -465,6 +523,7 @@ void cgroup_sweep(const char *id)
 {
     struct cgroup_host host;
     cgroup_find(NULL, &host);
+    end_frozen(&host, id);
     for (int c = 0; c < CGROUP_CONTROLLERS; c++) {
         char path[PATH_BYTES_MAX];
         int n = host.has[c] ? snprintf(path, sizeof(path), "%s/%s", host.base[c], id) : -1;

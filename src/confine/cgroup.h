@@ -15,7 +15,7 @@
 #include "base/limits.h"
 #include "confine/scope.h"
 
-enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CPUACCT, CGROUP_CONTROLLERS };
+enum cgroup_controller { CGROUP_MEMORY, CGROUP_PIDS, CGROUP_CPU, CGROUP_CPUACCT, CGROUP_FREEZER, CGROUP_CONTROLLERS };
 
 /* What this process could use. */
 struct cgroup_host {
@@ -41,10 +41,12 @@ struct cgroup {
 struct cgroup_limits {
     uint64_t memory_bytes, processes, cpu_milli; /* 0: none */
     bool count_cpu;                              /* no limit of the group's, but its count is wanted */
+    bool freezer;                                /* the group must be one that can be frozen */
 };
 
 /* Makes the box's group with these limits. A limit whose controller is missing is an error: the caller asks only for what
- * cgroup_find has. */
+ * cgroup_find has. Of a group of that id that is there already, frozen when its keeper was killed, the processes are ended first:
+ * whoever came into it would stand still too. */
 int cgroup_create(const struct cgroup_host *host, const char *id, const struct cgroup_limits *lim, struct cgroup *ret,
                   struct pale_err *e) MUST_CHECK;
 
@@ -64,10 +66,20 @@ uint64_t cgroup_peak_bytes(const struct cgroup *cg);
 /* CPU time of everything that was ever in it; 0 if that is not counted. */
 uint64_t cgroup_cpu_us(const struct cgroup *cg);
 
+/* Can it be frozen at all? */
+bool cgroup_can_freeze(const struct cgroup *cg);
+
+/* Stops every process in it, or lets them go on; they see nothing of it. Freezing takes a moment: cgroup_is_frozen tells when the last
+ * of them stands still; until then it is asked for again. In version 1 a frozen process does not even die: whoever kills one must thaw it
+ * afterwards. */
+int cgroup_freeze(const struct cgroup *cg, bool on, struct pale_err *e) MUST_CHECK;
+bool cgroup_is_frozen(const struct cgroup *cg);
+
 /* Removes the group; its processes must have ended. */
 void cgroup_destroy(struct cgroup *cg);
 
-/* Removes the empty groups of a box whose keeper was killed and could not do it. What systemd has made it removes itself. */
+/* Removes the groups of a box whose keeper was killed and could not do it, and ends what stands frozen in them. What systemd has made
+ * it removes itself. */
 void cgroup_sweep(const char *id);
 
 void cgroup_init(struct cgroup *cg);

@@ -44,6 +44,7 @@ static const char *const names[WEAKEN_COUNT] = {
     [WEAKEN_OWN_PLACES] = "own-places",
     [WEAKEN_POLICY_CHECK] = "policy-check",
     [WEAKEN_READER_LOCK] = "reader-lock",
+    [WEAKEN_DAEMON_LOCK] = "daemon-lock",
     [WEAKEN_PROFILE] = "profile",
 };
 

@@ -43,6 +43,7 @@ enum weaken {
     WEAKEN_OWN_PLACES,   /* pale's own folders may be given to a box */
     WEAKEN_POLICY_CHECK, /* every path may be given, and what cannot be held is accepted */
     WEAKEN_READER_LOCK,  /* pale-policy reads without locking itself up */
+    WEAKEN_DAEMON_LOCK,  /* paled serves without locking itself up */
     WEAKEN_PROFILE,      /* commands have the filter of pale-init alone */
     WEAKEN_COUNT,
 };

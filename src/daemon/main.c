@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/number.h"
 #include "base/own.h"
@@ -90,6 +91,41 @@ static void on_swept(void *arg, const struct msg_deed_done *d)
         log_line("forgot %s boxes whose folders are gone", d->text);
 }
 
+/* --- checkpoints of audit logs: when boxes have stopped, and once a day --- */
+
+#define CHECKPOINT_SOON_MS 2000
+#define CHECKPOINT_DAY_MS 86400000
+
+static struct {
+    struct loop_timer timer;
+    struct listener listener;
+    bool soon;
+} checkpoints;
+
+static void on_checkpoint(void *arg, const struct msg_deed_done *d)
+{
+    (void)arg;
+    if (d->code != 0)
+        log_line("no checkpoint of the audit logs: %s", d->text);
+}
+
+static void take_checkpoints(struct loop_timer *t)
+{
+    struct msg_deed m = {.kind = DEED_CHECKPOINT, .id = "", .name = "", .tenant = "", .policy = "", .sets = ""};
+    checkpoints.soon = false;
+    fleet_deed(&world.fleet, &m, on_checkpoint, NULL);
+    loop_arm(&world.loop, t, clock_ms() + CHECKPOINT_DAY_MS);
+}
+
+static void box_stopped(struct listener *l, const struct event *ev)
+{
+    (void)l;
+    if (strcmp(ev->kind, "box.down") != 0 || checkpoints.soon)
+        return;
+    checkpoints.soon = true;
+    loop_arm(&world.loop, &checkpoints.timer, clock_ms() + CHECKPOINT_SOON_MS);
+}
+
 /* Needs: to serve already. What killed keepers left is taken away, and the log says what there is. */
 static void stage_tidy(void)
 {
@@ -97,6 +133,10 @@ static void stage_tidy(void)
     log_line("serves, version %s", PALE_VERSION);
     log_events(&world.fleet.events);
     fleet_deed(&world.fleet, &m, on_swept, NULL);
+    checkpoints.timer.fire = take_checkpoints;
+    checkpoints.listener.heard = box_stopped;
+    events_listen(&world.fleet.events, &checkpoints.listener);
+    loop_arm(&world.loop, &checkpoints.timer, clock_ms() + CHECKPOINT_DAY_MS);
 }
 
 static int serve(unsigned port, bool alone)

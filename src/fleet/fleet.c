@@ -138,7 +138,7 @@ static int io_look(void *arg, const struct core_sight *which, struct core_sight 
 {
     struct place p;
     (void)arg;
-    int r = which->project ? place_by_id(which->id, &p, NULL) : place_of(which->tenant, which->name, &p, NULL);
+    int r = which->project ? place_peek(which->id, &p, NULL) : place_owned(which->tenant, which->name, &p, NULL);
     if (r < 0)
         return r == -PALE_NOT_FOUND ? 0 : r;
     sight_of(&p, ret);
@@ -178,7 +178,7 @@ static void look_again(struct loop_timer *t)
     struct doubt *d = (struct doubt *)((char *)t - offsetof(struct doubt, timer));
     struct fleet *f = d->fleet;
     struct place p;
-    if (place_by_id(d->id, &p, NULL) == 0)
+    if (place_peek(d->id, &p, NULL) == 0)
         see(f, &p);
     else if (++d->looks < LOOKS_MAX)
         return loop_arm(f->loop, t, clock_ms() + ((int64_t)LOOK_AGAIN_MS << d->looks));
@@ -190,7 +190,7 @@ static void look_again(struct loop_timer *t)
 static void appeared(struct fleet *f, const char *id)
 {
     struct place p;
-    if (place_by_id(id, &p, NULL) == 0)
+    if (place_peek(id, &p, NULL) == 0)
         return see(f, &p);
     struct doubt *d = f->doubts < DOUBTS_MAX ? calloc(1, sizeof(*d)) : NULL;
     if (!d)

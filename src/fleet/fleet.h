@@ -20,7 +20,8 @@ struct lookout {
     struct fleet *fleet;
     struct lookout *next;
     struct tether *link;
-    bool up, wanted;
+    bool up, wanted, frozen;
+    bool adopted;   /* it was up before we were: nothing has happened */
     unsigned tries; /* to connect */
     uint64_t keeper_pid, init_pid, started_unix_ms, jobs, ended;
     uint64_t out_bytes, cpu_us; /* of commands that ended since we watch */

@@ -40,6 +40,7 @@ static struct lookout *make(struct fleet *f, const char *id)
     if (w || !(w = calloc(1, sizeof(*w))))
         return w;
     w->fleet = f;
+    w->adopted = !f->open;
     snprintf(w->id, sizeof(w->id), "%s", id);
     w->next = f->watch[bucket(id)];
     f->watch[bucket(id)] = w;
@@ -103,14 +104,14 @@ static void take_info(struct lookout *w, const struct frame *fr)
     if (first) {
         f->live++;
         core_up(f->core, w->id);
-        tell_box(f, "box.up", w->id);
+        if (!w->adopted)
+            tell_box(f, "box.up", w->id);
     }
     core_jobs(f->core, w->id, (unsigned)w->jobs);
-    const struct core_box *b = core_by_id(f->core, w->id);
-    if (b && b->frozen != frozen) {
-        core_frozen(f->core, w->id, frozen);
+    core_frozen(f->core, w->id, frozen);
+    if (w->frozen != frozen)
         tell_box(f, frozen ? "box.frozen" : "box.thawed", w->id);
-    }
+    w->frozen = frozen;
 }
 
 static void tell_job(struct lookout *w, const struct msg_job *m)

@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "init/freezer.h"
 #include "init/reaper.h"
 #include "init/spare.h"
 #include "policy/policy.h"
@@ -207,6 +208,7 @@ void job_start(struct jobs *js, uint16_t chan, const struct msg_exec *m)
         return;
     }
     job_adopt(js, slot, chan, m);
+    freezer_again(js);
 }
 
 static struct job *by_chan(struct jobs *js, uint16_t chan)
@@ -269,6 +271,8 @@ bool jobs_message(struct jobs *js, const struct frame *f)
         return exec_message(js, f);
     if (f->type == TO_PROBE)
         return spare_probe(js, f);
+    if (f->type == TO_FREEZE || f->type == TO_THAW)
+        return freezer_message(js, f);
     struct job *j = by_chan(js, f->chan);
     if (!j)
         return f->type > TO_EXEC && f->type <= TO_CLOSE; /* it has ended meanwhile */
@@ -549,6 +553,6 @@ int64_t jobs_tick(struct jobs *js)
 {
     int64_t now = clock_us();
     int64_t wait = await_begin(js, tell_pids(js, reaper_tick(js), now));
-    int64_t left = spare_tend(js, now);
+    int64_t left = js->hold == HOLD_NOT ? spare_tend(js, now) : freezer_tick(js);
     return left >= 0 && (wait < 0 || left < wait) ? left : wait;
 }

@@ -13,6 +13,9 @@
 #define SPARES_MAX 3 /* two while the box is busy, and a prober */
 #define SPARE_NOT_DUE (-1)
 
+/* Whether the box stands still, by signals. */
+enum job_hold { HOLD_NOT, HOLD_SEEKING, HOLD_DONE };
+
 enum job_phase { PHASE_FREE, PHASE_SPARE, PHASE_RUNNING, PHASE_LINGERING };
 
 struct job {
@@ -61,6 +64,9 @@ struct jobs {
         uint8_t bytes[RUNNER_SPARE_MAX];
     } given[SPARES_MAX];
     int sweep_rounds;
+    enum job_hold hold;
+    int hold_quiet, hold_rounds; /* readings in a row that found nobody running, somebody running */
+    uint64_t hold_number;
     int running; /* commands not yet ended */
     int highest; /* slots in use lie below */
     int64_t spare_due_us;

@@ -25,6 +25,7 @@
 
 #define ROUNDS_MAX 100
 #define ROUND_MS 2
+#define ROUNDS_LEAST_MS 500
 /* One reading of /proc can miss a chain of processes that each fork and end; their runner, which reaps them, is stopped for the
  * time of a reading, and so many readings in a row must find nothing. */
 #define QUIET_ROUNDS 3

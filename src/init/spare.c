@@ -83,9 +83,9 @@ bool spare_use(struct jobs *js, uint16_t chan, const struct msg_exec *m, const s
     struct job *j = &js->job[slot];
     uint32_t n = f->len;
     const struct iovec part[2] = {{.iov_base = &n, .iov_len = sizeof(n)}, {.iov_base = (void *)f->data, .iov_len = n}};
+    reaper_wake(j); /* not afterwards: a command may be so quick to stop itself, and means it */
     bool whole = writev(j->request_fd, part, 2) == (ssize_t)(sizeof(n) + n);
     spare_forget(js, slot);
-    reaper_wake(j);
     js->spare_due_us = now + SPARE_AFTER_USE_US;
     if (!whole) {
         /* The spare is no more, or its pipe is too short (a user with many pipes gets small ones). Without the rest it ends. */

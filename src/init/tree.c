@@ -140,6 +140,20 @@ int tree_mark(struct tree *t, pid_t pid)
     return total;
 }
 
+int tree_depths(struct tree *t)
+{
+    int most = 0;
+    build_index(t);
+    for (int i = 0; i < t->count; i++) {
+        int depth = 0;
+        for (const struct tree_process *at = &t->process[i]; (at = find(t, at->parent)) && depth < t->count;)
+            depth++;
+        t->process[i].depth = depth;
+        most = depth > most ? depth : most;
+    }
+    return most;
+}
+
 uint64_t tree_cpu_ms(const struct tree *t, pid_t pid)
 {
     uint64_t ticks = 0;

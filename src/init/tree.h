@@ -16,6 +16,7 @@ struct tree {
         pid_t pid, parent;
         uint64_t ticks;                            /* CPU of the process and of the children it has waited for */
         enum { KIN_UNKNOWN, KIN_YES, KIN_NO } kin; /* after tree_mark: a descendant? */
+        int depth;                                 /* after tree_depths: how many are above it */
     } process[TREE_MAX];
 };
 
@@ -24,6 +25,9 @@ bool tree_read(struct tree *t, int proc_fd);
 
 /* Marks every descendant of pid (not pid itself); returns how many. */
 int tree_mark(struct tree *t, pid_t pid);
+
+/* Sets each process's depth; returns the greatest. */
+int tree_depths(struct tree *t);
 
 /* CPU time of pid's dead and living descendants in milliseconds; call after tree_mark(pid). */
 uint64_t tree_cpu_ms(const struct tree *t, pid_t pid);

@@ -98,6 +98,32 @@ static void cpu_counts_the_living_and_the_reaped(void **state)
     assert_int_equal(tree_cpu_ms(&t, 5), (106 + 56) * 10);
 }
 
+static int depth_of(int pid)
+{
+    for (int i = 0; i < t.count; i++)
+        if (t.process[i].pid == pid)
+            return t.process[i].depth;
+    return -1;
+}
+
+static void depth_is_how_many_are_above(void **state)
+{
+    (void)state;
+    add(1, 0, "init", 0);
+    add(5, 1, "runner", 0);
+    add(800, 5, "sh", 0);
+    add(70, 800, "its child has a lower number", 0);
+    add(9, 1, "other", 0);
+    add(11, 4711, "its parent is gone", 0);
+    assert_true(tree_read(&t, proc));
+    assert_int_equal(tree_depths(&t), 3);
+    assert_true(depth_of(1) == 0 && depth_of(5) == 1 && depth_of(800) == 2 && depth_of(70) == 3 && depth_of(9) == 1 && depth_of(11) == 0);
+    add(20, 21, "a", 0);
+    add(21, 20, "b", 0);
+    assert_true(tree_read(&t, proc));
+    assert_true(tree_depths(&t) <= t.count);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
 TESTS(CASE(descendants_are_found_at_any_depth), CASE(name_of_a_process_cannot_move_its_parent), CASE(loops_in_what_is_read_end),
-      CASE(cpu_counts_the_living_and_the_reaped))
+      CASE(cpu_counts_the_living_and_the_reaped), CASE(depth_is_how_many_are_above))

@@ -175,7 +175,7 @@ void client_tell_end(struct client *c, const struct kjob *j)
     client_finish(c);
 }
 
-static void ask_info(struct client *c)
+static void tell_info(struct client *c)
 {
     struct keeper *k = c->k;
     static uint8_t mem[65536];
@@ -190,7 +190,7 @@ static void ask_info(struct client *c)
         .ended = k->ended,
         .name = k->name,
         .id = k->id,
-        .state = "running",
+        .state = freeze_name(k),
         .policy_digest = k->policy_digest,
         .memory_by = k->memory_by,
     };
@@ -263,6 +263,13 @@ static void begin_feeding(struct client *c, struct kjob *j)
         j->feeder = c;
         client_tell_u64(c, TELL_STARTED, j->id);
     }
+}
+
+void client_announce_state(struct keeper *k)
+{
+    for (struct client *c = k->clients; c; c = c->next)
+        if (c->watching)
+            tell_info(c);
 }
 
 static void ask_about_job(struct client *c, uint8_t type, const struct frame *f)
@@ -372,7 +379,7 @@ static bool take_frame(struct client *c, const struct frame *f)
         return running_frame(c, f);
     if (c->feeding)
         return feeding_frame(c, f);
-    if (c->waiting || c->watching) {
+    if (c->waiting || c->watching || c->freezing) {
         /* The place in one job's log is none in another's. */
         client_error(c, PALE_PROTOCOL, "one request at a time");
         return true;
@@ -382,12 +389,12 @@ static bool take_frame(struct client *c, const struct frame *f)
         work_exec(c, f->data, f->len);
         return true;
     case ASK_INFO:
-        ask_info(c);
+        tell_info(c);
         client_finish(c);
         return true;
     case ASK_WATCH:
         c->watching = true;
-        ask_info(c);
+        tell_info(c);
         return true;
     case ASK_ATTACH:
         ask_attach(c, f);
@@ -403,6 +410,12 @@ static bool take_frame(struct client *c, const struct frame *f)
         return true;
     case ASK_PROVE:
         proof_ask(c, f->len == 1 && f->data[0] == 1);
+        return true;
+    case ASK_FREEZE:
+        freeze_ask(c);
+        return true;
+    case ASK_THAW:
+        freeze_ask_thaw(c);
         return true;
     case ASK_STOP:
         if (f->len == 1 && f->data[0] == 1 && c->k->running > 0) {

@@ -44,6 +44,7 @@ struct client {
     bool log_lasts;       /* … until it ends */
     bool log_more;        /* there is more of the log than fitted the buffer */
     bool watching;        /* is told of every job that begins or ends */
+    bool freezing;        /* waits until the box stands still */
     struct spool_mark log_at;
     bool finished; /* close once out is empty */
     bool stalled;  /* a frame waits for credit of init */
@@ -102,6 +103,17 @@ struct proof {
     uint8_t report[sizeof(struct probe_report)];
 };
 
+/* Whether the box stands still. */
+enum freeze_state { FREEZE_NOT, FREEZE_UNDER_WAY, FREEZE_DONE };
+
+struct freeze {
+    enum freeze_state state;
+    bool lifted;     /* frozen, but let go on for as long as it takes to kill a command */
+    uint64_t number; /* of the freezes that init was asked for */
+    int64_t until_ms;
+    struct loop_timer timer; /* looks whether it is done; by init: it must be in time */
+};
+
 struct keeper {
     struct loop loop;
     /* identity */
@@ -137,6 +149,7 @@ struct keeper {
     struct audit audit;
     char audit_path[PATH_BYTES_MAX];
     struct proof proof;
+    struct freeze freeze;
     struct client *clients;
     size_t client_count;
     struct kjob *jobs, *last_job;
@@ -186,6 +199,7 @@ void client_tell_u64(struct client *c, uint8_t type, uint64_t v);
 void client_tell_job(struct client *c, const struct kjob *j);
 /* Whoever watches hears of it. */
 void client_announce(struct keeper *k, const struct kjob *j);
+void client_announce_state(struct keeper *k);
 /* The last words to who asked about a job: how it stands. */
 void client_tell_end(struct client *c, const struct kjob *j);
 void client_flush(struct client *c);
@@ -210,9 +224,25 @@ void work_client_left(struct kjob *j);
 void work_pay_credit(struct kjob *j);
 void work_box_died(struct keeper *k, const char *why);
 struct kjob *work_find(struct keeper *k, uint64_t id);
+/* Those that wait for a channel get one, if there are any and the box is not frozen. */
+void work_start_queued(struct keeper *k);
 void work_tell(const struct kjob *j, struct msg_job *ret);
 /* Does the counter of output keep as much as the policy says, and no byte more? */
 bool work_holds_output(const struct keeper *k);
+
+/* --- freeze.c: a box that stands still --- */
+void freeze_ask(struct client *c);
+void freeze_ask_thaw(struct client *c);
+/* Init says that all stands still; false if nobody asked. */
+bool freeze_take(struct keeper *k, const void *p, size_t n);
+/* A command is about to be killed: init must run for that. */
+void freeze_lift(struct keeper *k);
+/* A command is gone: if it was the last that was being killed, all stands still again. */
+void freeze_resume(struct keeper *k);
+/* The box is about to end: what is frozen could not even die. Its init is killed before anything runs again. */
+void freeze_end(struct keeper *k);
+/* "frozen" or "running" */
+const char *freeze_name(const struct keeper *k);
 
 /* --- cputime.c: CPU time by the box's cgroup --- */
 /* Holds a job that has just got its channel to the policy's CPU time, where the group counts it. */

@@ -100,6 +100,7 @@ static void end_wall(struct keeper *k)
     if (k->init_watch.fd >= 0)
         loop_remove(&k->loop, &k->init_watch);
     k->wire.fd = k->init_watch.fd = -1;
+    freeze_end(k);
     wall_destroy(&k->wall);
 }
 
@@ -304,6 +305,7 @@ static int stage_limits(struct keeper *k, struct pale_err *e)
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     k->cpus = cpus > 0 ? (uint64_t)cpus : 1;
     want.count_cpu = lim[LIMIT_CPU_TIME].value && host.has[CGROUP_CPUACCT];
+    want.freezer = !k->once && host.has[CGROUP_FREEZER];
     for (int c = 0; c < CGROUP_CONTROLLERS; c++)
         snprintf(k->cgroup_base[c], sizeof(k->cgroup_base[c]), "%s", host.base[c]);
     int r = cgroup_create(&host, k->id, &want, &k->cgroup, e);
@@ -474,6 +476,7 @@ static int stage_first_client(struct keeper *k, struct pale_err *e)
 
 static void clean_up(struct keeper *k)
 {
+    freeze_end(k);
     wall_destroy(&k->wall);
     proof_done(k);
     cgroup_destroy(&k->cgroup);

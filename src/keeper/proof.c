@@ -335,6 +335,10 @@ void proof_ask(struct client *c, bool full)
 {
     struct keeper *k = c->k;
     struct proof *p = &k->proof;
+    if (k->freeze.state != FREEZE_NOT) {
+        client_error(c, PALE_BUSY, "nothing can be tried in a frozen box; `pale thaw` it first");
+        return;
+    }
     if (p->asked) {
         client_error(c, PALE_BUSY, "another proof of this box is under way; try again in a moment");
         return;

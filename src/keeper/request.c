@@ -135,6 +135,8 @@ static const char *default_cwd(const struct keeper *k, const struct msg_exec *m)
 
 int request_prepare(struct keeper *k, struct msg_exec *m, struct pale_err *e)
 {
+    if (k->freeze.state != FREEZE_NOT)
+        return err_set(e, PALE_BUSY, "box %s is frozen; `pale thaw %s` lets it go on", k->name, k->name);
     int r = parse_user(k, m->user, &m->uid, &m->gid, e);
     if (r < 0)
         return r;

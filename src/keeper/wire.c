@@ -86,15 +86,23 @@ static bool take_input_credit(struct kjob *j, const struct frame *f)
     return true;
 }
 
+/* About the box as a whole. */
+static bool take_box_frame(struct keeper *k, const struct frame *f)
+{
+    if (f->type == FROM_HELLO)
+        return take_hello(k, f);
+    if (!k->hello || f->chan != 0)
+        return false;
+    return f->type == FROM_PROBE ? proof_take(k, f->data, f->len) : freeze_take(k, f->data, f->len);
+}
+
 /* False: init broke the protocol. */
 static bool take_frame(struct keeper *k, const struct frame *f)
 {
     struct msg_exit x;
-    if (f->type == FROM_HELLO)
-        return take_hello(k, f);
+    if (f->type == FROM_HELLO || f->type == FROM_PROBE || f->type == FROM_FROZEN)
+        return take_box_frame(k, f);
     struct kjob *j = f->chan < JOBS_MAX ? k->by_chan[f->chan] : NULL;
-    if (k->hello && f->type == FROM_PROBE)
-        return f->chan == 0 && proof_take(k, f->data, f->len);
     if (!k->hello || !j)
         return false;
     switch (f->type) {

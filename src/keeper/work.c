@@ -159,9 +159,11 @@ static uint16_t free_chan(const struct keeper *k, uint16_t from)
     return from;
 }
 
-static void start_queued(struct keeper *k)
+void work_start_queued(struct keeper *k)
 {
     uint16_t chan = 0;
+    if (k->freeze.state != FREEZE_NOT)
+        return;
     for (struct kjob *j = k->jobs; j; j = j->next) {
         if (j->state != JOB_QUEUED)
             continue;
@@ -404,7 +406,8 @@ void work_gone(struct kjob *j)
     loop_disarm(&k->loop, &j->timer);
     loop_disarm(&k->loop, &j->kill_timer);
     forget_old(k);
-    start_queued(k);
+    work_start_queued(k);
+    freeze_resume(k);
 }
 
 static void kill_failed(struct loop_timer *t)
@@ -425,6 +428,7 @@ void work_kill(struct kjob *j)
     if (j->chan == JOBS_MAX || j->killed)
         return;
     j->killed = true;
+    freeze_lift(k);
     wire_send(k, TO_KILL, j->chan, NULL, 0);
     j->kill_timer.fire = kill_failed;
     loop_arm(&k->loop, &j->kill_timer, clock_ms() + KILL_GRACE_MS);

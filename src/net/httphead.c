@@ -192,10 +192,25 @@ static enum http_body body_of(const struct http_head *h, const struct seen *seen
     return side == HTTP_REQUEST ? HTTP_BODY_NONE : HTTP_BODY_CLOSE;
 }
 
+/* Headers that whoever reads a request obeys by their first value: another reader might by the last. */
+static bool is_doubled(const struct http_head *h)
+{
+    static const char *const once[] = {"authorization", "content-type",          "idempotency-key",  "last-event-id", "origin",
+                                       "range",         "sec-websocket-version", "sec-websocket-key"};
+    for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
+        size_t n = 0;
+        for (size_t k = 0; k < h->count; k++)
+            n += http_is(&h->header[k].name, once[i]);
+        if (n > 1)
+            return true;
+    }
+    return false;
+}
+
 static int understand(struct http_head *h, enum http_side side)
 {
     struct seen seen = {0};
-    int r = 0;
+    int r = side == HTTP_REQUEST && is_doubled(h) ? -400 : 0;
     for (size_t i = 0; r == 0 && i < h->count; i++)
         r = obey(h, &h->header[i], &seen);
     if (r < 0)

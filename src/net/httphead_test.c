@@ -49,6 +49,8 @@ static void requests_that_two_could_read_differently_are_refused(void **state)
         {-400, "GET / HTTP/1.1\r\nHost: a\r\n folded: b\r\n\r\n"},
         {-400, "GET / HTTP/1.1\r\n: a\r\nHost: a\r\n\r\n"},
         {-400, "GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n"},
+        {-400, "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nauthorization: Bearer b\r\n\r\n"},
+        {-400, "GET / HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\nX: y\r\nOrigin: http://b\r\n\r\n"},
         {-400, "GET / HTTP/1.1\r\nHost:\r\n\r\n"},
         {-400, "GET / HTTP/1.1\r\nA: b\r\n\r\n"},
         {-400, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n"},

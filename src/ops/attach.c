@@ -8,14 +8,18 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "net/wsframe.h"
 #include "ops/talk.h"
 #include "ops/ops.h"
 #include "ops/shown.h"
+
+#define FEED_HIGH (4u * STDIN_WINDOW) /* unsent bytes at which the keeper is given time */
 
 struct attach {
     struct talk talk;
     uint64_t wanted, skip;
     bool begun;
+    struct buf input; /* of a message, that the keeper has not taken yet; no other comes meanwhile */
 };
 
 static void begin(struct attach *t)
@@ -111,10 +115,37 @@ static void on_room(struct call *c)
         tether_pause(t->talk.link, false);
 }
 
+/* Gives the keeper what it takes of a message, and keeps the rest. False if it takes nothing any more. */
+static bool feed(struct attach *t, const uint8_t *p, size_t n)
+{
+    while (n > 0 && tether_unsent(t->talk.link) < FEED_HIGH) {
+        size_t step = n < STDIN_WINDOW ? n : STDIN_WINDOW;
+        if (!tether_send(t->talk.link, ASK_STDIN, p, step))
+            return false;
+        p += step;
+        n -= step;
+    }
+    if (n > 0)
+        buf_add(&t->input, p, n);
+    return !t->input.failed;
+}
+
 /* The keeper has taken what we sent: more may come. */
 static void on_taken(struct talk *a)
 {
-    a->call->port->want(a->call, true);
+    struct attach *t = (struct attach *)a;
+    struct call *c = a->call;
+    own_buf rest = t->input;
+    buf_init(&t->input, WS_PAYLOAD_MAX);
+    if (!feed(t, rest.data, rest.len))
+        return call_refuse(c, PALE_GONE, "the command takes no more input");
+    if (t->input.len == 0)
+        c->port->want(c, true);
+}
+
+static void on_done(struct talk *a)
+{
+    buf_done(&((struct attach *)a)->input);
 }
 
 static bool send_number(struct tether *l, uint8_t type, uint64_t v)
@@ -149,10 +180,7 @@ static void on_heard(struct call *c, bool text, const uint8_t *p, size_t n)
         good = o && obey(t, o);
         json_decref(o);
     } else
-        for (size_t step; good && n > 0; n -= step, p += step) {
-            step = n < STDIN_WINDOW ? n : STDIN_WINDOW;
-            good = tether_send(t->talk.link, ASK_STDIN, p, step);
-        }
+        good = feed(t, p, n);
     if (!good)
         return call_hang_up(c, 1002, "a message that means nothing here");
     if (tether_unsent(t->talk.link) > 0)
@@ -171,6 +199,8 @@ void op_job_attach(struct call *c)
     t->wanted = call_number(c, "offset", 0);
     t->talk.frame = on_frame;
     t->talk.room = on_taken;
+    t->talk.done = on_done;
+    buf_init(&t->input, WS_PAYLOAD_MAX);
     c->room = on_room;
     c->heard = on_heard;
     if (!buf_reserve(&t->talk.request, 256))

@@ -64,13 +64,13 @@ void op_box_list(struct call *c)
 /* --- create --- */
 
 /* The whole of what was asked, so that the same key with another request is noticed. */
-static void digest(const struct fleet_order *o, uint8_t ret[SHA256_BYTES])
+static void digest(const struct fleet_order *o, uint64_t ttl_ms, uint8_t ret[SHA256_BYTES])
 {
     struct sha256 h;
-    char numbers[80];
+    char numbers[100];
     const char *parts[] = {o->name, o->policy, o->sets, numbers};
     /* A moment of expiry is not the same twice; what was asked for is how long. */
-    snprintf(numbers, sizeof(numbers), "%lld %d", (long long)o->idle_ms, o->start);
+    snprintf(numbers, sizeof(numbers), "%lld %llu %d", (long long)o->idle_ms, (unsigned long long)ttl_ms, o->start);
     sha256_init(&h);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         sha256_add(&h, parts[i], strlen(parts[i]) + 1);
@@ -128,6 +128,17 @@ static int choose_name(const struct call *c, char ret[BOX_NAME_MAX + 1], struct 
     return 0;
 }
 
+/* It was to be started: the answer waits until its keeper has told that it is up, and does not say "stopped" meanwhile. */
+static void on_made(void *arg, const struct core_answer *a)
+{
+    struct call *c = arg;
+    char id[BOX_ID_LEN + 1];
+    if (c->gone || a->code != PALE_OK || !a->box || !a->box->id[0] || a->box->state == CORE_UP)
+        return on_done(c, a);
+    memcpy(id, a->box->id, sizeof(id));
+    fleet_use(&c->world->fleet, id, on_done, c);
+}
+
 static void create(struct call *c, bool ensure)
 {
     struct pale_err e;
@@ -155,9 +166,9 @@ static void create(struct call *c, bool ensure)
                             .idle_ms = (int64_t)call_number(c, "idle", 0),
                             .ensure = ensure,
                             .start = call_number(c, "start", 1) != 0};
-    digest(&o, o.asked);
+    digest(&o, ttl, o.asked);
     call_hold(c);
-    fleet_create(&c->world->fleet, &o, on_done, c);
+    fleet_create(&c->world->fleet, &o, o.start ? on_made : on_done, c);
     free(text);
 }
 
@@ -204,6 +215,40 @@ void op_box_stop(struct call *c)
 void op_box_remove(struct call *c)
 {
     act(c, fleet_remove);
+}
+
+/* Every process of it stands still, or goes on; then it is told how it stands. */
+static void on_frozen(struct talk *a, const struct frame *f)
+{
+    struct call *c = a->call;
+    const struct core_box *b = core_by_id(c->world->fleet.core, a->box);
+    if (f->type != TELL_DONE)
+        return call_refuse(c, PALE_PROTOCOL, "the keeper's answer cannot be read");
+    if (b && b->state == CORE_UP) /* its lookout will hear of it in a moment */
+        core_frozen(c->world->fleet.core, a->box, a->type == ASK_FREEZE);
+    if (b)
+        answer_box(c, b);
+    else
+        call_refuse(c, PALE_GONE, "the box is gone");
+}
+
+static void freeze(struct call *c, bool on)
+{
+    struct talk *a = talk_new(c, sizeof(*a));
+    if (!a)
+        return;
+    a->frame = on_frozen;
+    talk_send(a, on ? ASK_FREEZE : ASK_THAW, false);
+}
+
+void op_box_freeze(struct call *c)
+{
+    freeze(c, true);
+}
+
+void op_box_thaw(struct call *c)
+{
+    freeze(c, false);
 }
 
 void op_box_rename(struct call *c)

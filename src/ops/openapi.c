@@ -159,6 +159,7 @@ static void responses(struct json *j, const struct op *o)
                                         [OUTPUT_LINES] = "application/x-ndjson",
                                         [OUTPUT_EVENTS] = "text/event-stream",
                                         [OUTPUT_BYTES] = "application/octet-stream",
+                                        [OUTPUT_TAR] = "application/x-tar",
                                         [OUTPUT_TEXT] = "text/plain"};
     char status[16];
     snprintf(status, sizeof(status), "%u", o->status);

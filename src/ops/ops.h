@@ -12,6 +12,8 @@ void op_box_inspect(struct call *c);
 void op_box_start(struct call *c);
 void op_box_stop(struct call *c);
 void op_box_remove(struct call *c);
+void op_box_freeze(struct call *c);
+void op_box_thaw(struct call *c);
 void op_box_rename(struct call *c);
 void op_box_terms(struct call *c);
 /* Lines for a deed's `sets` from an object of texts. */

@@ -366,6 +366,9 @@ const struct op op_table[] = {
      "Box", false, op_box_start},
     {"box.stop", "POST", BOX "/stop", RIGHT_BOX_END, "End everything in it. Its files stay.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box",
      false, op_box_stop},
+    {"box.freeze", "POST", BOX "/freeze", RIGHT_BOX_END, "Every process of it stands still.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box",
+     false, op_box_freeze},
+    {"box.thaw", "POST", BOX "/thaw", RIGHT_BOX_END, "They go on.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box", false, op_box_thaw},
     {"box.rename", "POST", BOX "/rename", RIGHT_BOX_MAKE, "Give a stopped box another name, and with it another id.", rename_fields,
      INPUT_JSON, OUTPUT_JSON, 200, "Box", false, op_box_rename},
 
@@ -407,7 +410,7 @@ const struct op op_table[] = {
      op_file_move},
     {"file.mkdir", "POST", FILES "/mkdir", RIGHT_FILE_WRITE, "Make a folder.", mkdir_fields, INPUT_JSON, OUTPUT_NOTHING, 204, NULL, false,
      op_file_mkdir},
-    {"tree.download", "GET", BOX "/tree", RIGHT_FILE_READ, "A file or a tree as a tar archive.", path_fields, INPUT_NONE, OUTPUT_BYTES, 200,
+    {"tree.download", "GET", BOX "/tree", RIGHT_FILE_READ, "A file or a tree as a tar archive.", path_fields, INPUT_NONE, OUTPUT_TAR, 200,
      NULL, false, op_tree_download},
     {"tree.upload", "PUT", BOX "/tree", RIGHT_FILE_WRITE, "Unpack a tar archive into a folder.", path_fields, INPUT_BYTES, OUTPUT_NOTHING,
      204, NULL, false, op_tree_upload},

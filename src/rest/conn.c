@@ -76,7 +76,7 @@ void conn_cut(struct conn *c)
     *c->link = c->next;
     if (c->next)
         c->next->link = c->link;
-    s->count--;
+    s->world->counts.connections = --s->count;
     struct call *call = c->call;
     c->call = NULL;
     if (call) {
@@ -220,7 +220,11 @@ void conn_answered(struct conn *c)
     c->ended = true;
     if (call) {
         call->bringer = NULL;
-        call_drop(call);
+        /* One that did not answer itself, because its body came to nothing, lets go of what it holds: a keeper may still speak to it. */
+        if (call->answered)
+            call_drop(call);
+        else
+            call_leave(call);
     }
     c->close = c->close || !c->body_done || c->server->draining || c->left;
     c->state = CONN_HEAD;
@@ -253,7 +257,7 @@ static void send_problem(struct conn *c, unsigned status, const struct pale_err 
     snprintf(more, sizeof(more), "%s%s%s", headers, status == 429 || status == 503 ? "Retry-After: 1\r\n" : "",
              status == 401 ? "WWW-Authenticate: Bearer realm=\"pale\"\r\n" : "");
     send_head(c, status, "application/problem+json", (long long)b.len, more);
-    if (!c->dead)
+    if (!c->dead && !c->head_only)
         conn_send(c, b.data, b.len);
 }
 
@@ -467,7 +471,9 @@ static void run_call(struct conn *c)
     call->bytes_done = c->body_done;
     if (route_body(call, (const char *)c->json.data, c->json.len, &e) < 0)
         return conn_refuse(c, 400, &e, "");
+    call_hold(call); /* the operation may look at it after it has answered */
     call->op->run(call);
+    call_drop(call);
 }
 
 /* An operation whose answer is another protocol hears that the client speaks it before it runs. */
@@ -596,6 +602,8 @@ static bool take_head(struct conn *c)
         return false;
     }
     c->close = got < 0;
+    c->head_only = http_is(&h.method, "HEAD");
+    c->server->world->counts.requests++;
     if (got < 0) {
         err_set(&e, PALE_BAD_INPUT, "this is no request that can be understood");
         conn_refuse(c, (unsigned)-got, &e, "");
@@ -728,7 +736,7 @@ static void add_conn(struct server *s, int fd, bool local)
     if (c->next)
         c->next->link = &c->next;
     s->conns = c;
-    s->count++;
+    s->world->counts.connections = ++s->count;
     c->deadline_ms = clock_ms() + REST_HEAD_WAIT_MS;
     loop_arm(s->loop, &c->timer, c->deadline_ms);
 }
@@ -782,15 +790,39 @@ int server_open(struct server *s, int local_fd, int tcp_fd, struct pale_err *e)
     return r == 0 && tcp_fd >= 0 ? loop_add(s->loop, &s->tcp, EPOLLIN, e) : r;
 }
 
+/* Nobody must wait in the queue of a listener whose daemon takes no more. */
+static void stop_listening(struct server *s, struct loop_source *source)
+{
+    if (source->fd < 0)
+        return;
+    loop_remove(s->loop, source);
+    close(source->fd);
+    source->fd = -1;
+}
+
+static void on_drained(struct loop_timer *t)
+{
+    struct server *s = (struct server *)((char *)t - offsetof(struct server, drain));
+    s->loop->stop = true;
+}
+
+static bool is_endless(const struct call *call)
+{
+    return call && (call->op->output == OUTPUT_EVENTS || call->op->output == OUTPUT_SOCKET);
+}
+
 void server_drain(struct server *s)
 {
+    if (s->draining)
+        return;
     s->draining = true;
-    loop_remove(s->loop, &s->local);
-    if (s->tcp.fd >= 0)
-        loop_remove(s->loop, &s->tcp);
+    stop_listening(s, &s->local);
+    stop_listening(s, &s->tcp);
+    s->drain.fire = on_drained;
+    loop_arm(s->loop, &s->drain, clock_ms() + REST_DRAIN_MS);
     for (struct conn *c = s->conns, *next; c; c = next) {
         next = c->next;
-        if (!c->call && c->out.len == 0)
+        if (is_endless(c->call) || (!c->call && c->out.len == 0))
             conn_cut(c);
     }
     if (s->count == 0)

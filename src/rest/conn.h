@@ -18,6 +18,7 @@
 #define REST_OUT_MAX (16u << 20)   /* a whole answer may be longer than that, but not without end */
 #define REST_HEAD_WAIT_MS 10000    /* for the rest of a request once it has begun */
 #define REST_IDLE_MS 120000        /* between requests */
+#define REST_DRAIN_MS 3000         /* for answers that are under way when the daemon ends */
 #define REST_CALLS_PER_TOKEN 512u
 
 struct conn;
@@ -30,7 +31,8 @@ struct server {
     struct conn *conns;
     size_t count;
     bool full;     /* connections wait to be let in until one leaves */
-    bool draining; /* no new requests; the loop ends when the last answer is out */
+    bool draining; /* no new requests; the loop ends when the last answer is out, or has had its time */
+    struct loop_timer drain;
 };
 
 enum conn_state {
@@ -59,6 +61,7 @@ struct conn {
     bool wants;      /* the operation takes pieces */
     bool body_done;
     bool begun, chunked, close, ended, busy, dead;
+    bool head_only;     /* of the answer to HEAD: its body would be taken for the next answer */
     bool left;          /* the client has closed its end */
     bool lingers;       /* ends by way of CONN_LAST */
     bool waits_room;    /* a write was told to wait */
@@ -69,7 +72,8 @@ struct conn {
 int server_open(struct server *s, int local_fd, int tcp_fd, struct pale_err *e) MUST_CHECK;
 void server_close(struct server *s);
 
-/* Ends once what is under way is answered. */
+/* Ends once what is under way is answered, within REST_DRAIN_MS. What has no end of its own, as events and terminals, is cut at once:
+ * who listens comes back. */
 void server_drain(struct server *s);
 
 /* --- between the files of this folder --- */

@@ -16,10 +16,12 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "box/audit.h"
+#include "box/checkpoint.h"
 #include "box/intake.h"
 #include "box/life.h"
 #include "box/place.h"
 #include "box/reach.h"
+#include "box/rename.h"
 #include "steward/steward.h"
 #include "wire/frame.h"
 #include "wire/message.h"
@@ -170,6 +172,12 @@ static int do_remove(struct deed *d, struct pale_err *e)
     return r < 0 ? r : place_remove(&d->place, true, e);
 }
 
+static int do_rename(struct deed *d, struct pale_err *e)
+{
+    struct place old = d->place;
+    return rename_box(&old, d->order->name, &d->place, e);
+}
+
 /* The record of who changed what stands in the log before the change. */
 static int tell_audit(struct deed *d, const struct policy *old, const struct policy *new, struct pale_err *e)
 {
@@ -259,9 +267,18 @@ static int do_doctor(struct deed *d, struct pale_err *e)
 static int do_sweep(struct deed *d, struct pale_err *e)
 {
     unsigned gone = 0;
-    int r = life_sweep(&gone, e);
+    int r = life_sweep_all(&gone, e);
     if (r == 0)
         buf_addf(d->printed, "%u", gone);
+    return r;
+}
+
+static int do_checkpoint(struct deed *d, struct pale_err *e)
+{
+    unsigned taken = 0;
+    int r = checkpoint_take(&taken, e);
+    if (r == 0)
+        buf_addf(d->printed, "%u", taken);
     return r;
 }
 
@@ -269,9 +286,9 @@ static const struct {
     bool on_box; /* the order names one by its id */
     int (*run)(struct deed *d, struct pale_err *e);
 } deeds[DEED_KIND_END] = {
-    [DEED_MAKE] = {false, do_make},    [DEED_START] = {true, do_start},   [DEED_STOP] = {true, do_stop},
-    [DEED_REMOVE] = {true, do_remove}, [DEED_POLICY] = {true, do_policy}, [DEED_DOCTOR] = {false, do_doctor},
-    [DEED_SWEEP] = {false, do_sweep},
+    [DEED_MAKE] = {false, do_make},     [DEED_START] = {true, do_start},   [DEED_STOP] = {true, do_stop},
+    [DEED_REMOVE] = {true, do_remove},  [DEED_RENAME] = {true, do_rename}, [DEED_POLICY] = {true, do_policy},
+    [DEED_DOCTOR] = {false, do_doctor}, [DEED_SWEEP] = {false, do_sweep},  [DEED_CHECKPOINT] = {false, do_checkpoint},
 };
 
 static int do_deed(struct deed *d, struct pale_err *e)

@@ -87,6 +87,17 @@ static void tell_starter(struct steward *s, uint8_t type, const void *p, size_t 
     own_close(&s->starter);
 }
 
+/* Nobody finds us any more; those who did are told so by the connection's end. */
+static void leave_socket(struct steward *s)
+{
+    if (s->made_socket)
+        unlink(s->paths.socket);
+    s->made_socket = false;
+    own_close(&s->listener);
+    own_close(&s->tcp);
+}
+
+/* The socket goes first: whoever is told that there is no daemon must not find one. */
 static int give_up(struct steward *s, const struct pale_err *e)
 {
     uint8_t mem[2048];
@@ -95,6 +106,7 @@ static int give_up(struct steward *s, const struct pale_err *e)
     record_start(&w, mem, sizeof(mem));
     msg_error_write(&m, &w);
     say(e->text);
+    leave_socket(s);
     tell_starter(s, TELL_ERROR, mem, w.len);
     return 1;
 }
@@ -175,7 +187,10 @@ static int stage_sockets(struct steward *s, struct pale_err *e)
         memcpy(sa.sun_path, s->paths.socket, strlen(s->paths.socket) + 1);
         own_fd fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         unlink(s->paths.socket);
-        if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || listen(fd, BACKLOG) < 0)
+        umask(0177);
+        int bound = fd < 0 ? -1 : bind(fd, (struct sockaddr *)&sa, sizeof(sa));
+        umask(077);
+        if (bound < 0 || listen(fd, BACKLOG) < 0)
             return err_os(e, "listen on %s", s->paths.socket);
         s->listener = take_fd(&fd);
         s->made_socket = true;
@@ -434,7 +449,6 @@ int main(int argc, char **argv)
         stage_signals(&s, &e) < 0 || start_paled(&s, &e) < 0)
         return give_up(&s, &e);
     int status = run(&s);
-    if (s.made_socket)
-        unlink(s.paths.socket);
+    leave_socket(&s);
     return status;
 }

@@ -29,6 +29,8 @@ enum wire_type {
     TO_RESIZE, /* u64: rows << 16 | columns */
     TO_CLOSE,  /* nobody reads any more: throw output away */
     TO_PROBE,  /* struct msg_probe: make a spare that tries the wall first */
+    TO_FREEZE, /* u64, the number of this freeze: stop every process, where no cgroup can */
+    TO_THAW,   /* let those that were stopped go on */
     /* init to keeper */
     FROM_HELLO = 64, /* u64: version */
     FROM_STARTED,    /* u64: pid in the box */
@@ -38,6 +40,7 @@ enum wire_type {
     FROM_EXIT,         /* struct msg_exit: the command itself has ended */
     FROM_GONE,         /* its last descendant has ended: the slot is free */
     FROM_PROBE,        /* struct probe_report of init/probe.h; empty: there is no prober to be had */
+    FROM_FROZEN,       /* u64: every process stands still, of the freeze with this number */
     /* client to keeper */
     ASK_EXEC = 128,
     ASK_STDIN,
@@ -55,7 +58,9 @@ enum wire_type {
     ASK_ATTACH,    /* struct msg_attach: to a command that lasts, for its input and output */
     ASK_JOB_INPUT, /* struct msg_job_ref: ASK_STDIN follows, then ASK_INPUT_END; its output goes elsewhere */
     ASK_INPUT_END, /* one byte, 1: the command's input ends with it. Answered when all that came before has been taken */
-    ASK_WATCH,     /* TELL_INFO, then TELL_JOB whenever one begins or ends, until the connection does */
+    ASK_WATCH,     /* TELL_INFO, then TELL_JOB whenever one begins or ends and TELL_INFO when the box's state changes */
+    ASK_FREEZE,    /* TELL_DONE once every process of the box stands still */
+    ASK_THAW,      /* TELL_DONE once they go on */
     /* keeper to client */
     TELL_STARTED = 192, /* u64: job number */
     TELL_STDOUT,
@@ -71,7 +76,18 @@ enum wire_type {
 };
 
 /* What paled asks pale-steward for, each on a connection of its own: one frame there, one back. */
-enum deed_kind { DEED_MAKE = 1, DEED_START, DEED_STOP, DEED_REMOVE, DEED_RENAME, DEED_POLICY, DEED_DOCTOR, DEED_SWEEP, DEED_KIND_END };
+enum deed_kind {
+    DEED_MAKE = 1,
+    DEED_START,
+    DEED_STOP,
+    DEED_REMOVE,
+    DEED_RENAME,
+    DEED_POLICY,
+    DEED_DOCTOR,
+    DEED_SWEEP,
+    DEED_CHECKPOINT,
+    DEED_KIND_END
+};
 enum deed_type { DEED_ASK = 1, DEED_DONE };
 
 struct msg_deed {
@@ -228,7 +244,8 @@ bool msg_attach_parse(const void *p, size_t n, struct msg_attach *ret);
 
 struct msg_info {
     uint64_t version, keeper_pid, init_pid, started_unix_ms, jobs, clients, ended;
-    const char *name, *id, *state, *policy_digest, *memory_by; /* what holds the memory limit */
+    const char *name, *id, *state;         /* "running" or "frozen" */
+    const char *policy_digest, *memory_by; /* what holds the memory limit */
 };
 void msg_info_write(const struct msg_info *m, struct record_writer *w);
 bool msg_info_parse(const void *p, size_t n, struct msg_info *ret);

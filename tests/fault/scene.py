@@ -92,6 +92,7 @@ class Scene:
             "start": ([[create[0], "--no-start", *create[1:]]], [], run),
             "stop": ([], [create], ["stop", "b"]),
             "rm": ([], [create], ["rm", "b"]),
+            "rename": ([[create[0], "--no-start", *create[1:]]], [], ["rename", "b", "c"]),
         }
         self.cgroups = None  # controllers whose group a good payload is in
         self.box_id = None
@@ -180,7 +181,8 @@ class Scene:
         self.judge_confinement(done)
         if not r["hangs"]:
             self.judge_answer(op, kind, done)
-            (self.after_run if op in ("run", "first") else self.after_several if op == "several" else self.after_box)(op, kind, done)
+            {"run": self.after_run, "first": self.after_run, "several": self.after_several, "rename": self.after_rename}.get(op, self.after_box)(
+                op, kind, done)
         self.judge_leftovers(done)
         return done
 
@@ -202,7 +204,7 @@ class Scene:
         elif done.exit == 0:
             if op in ("run", "first", "exec", "start") and (done.out != b"CONFINED\n" or self.verdicts()[:1] != ["CONFINED"]):
                 bad.append(f"answer: success with the output {done.out[:80]!r}")
-            if op in ("create", "several") and not re.fullmatch(rb"(box [bcd] \[user\] id=[0-9a-f]{16}\n)+", done.out):
+            if op in ("create", "several", "rename") and not re.fullmatch(rb"(box [bcd] \[user\] id=[0-9a-f]{16}\n)+", done.out):
                 bad.append(f"answer: success with the output {done.out[:80]!r}")
         else:
             # The text itself may be what could not be written; a killed command ends as one that was killed.
@@ -264,6 +266,22 @@ class Scene:
                         again = self.command(*words)
                     if again.code:
                         bad.append(f"afterwards: pale {' '.join(words)}: {again.text.strip()} {again.errors.strip()}")
+
+    def after_rename(self, op, kind, done):
+        """The box has one of its two names, and is whole."""
+        listed = self.command("ls", "--json")
+        names = [b["name"] for b in json.loads(listed.out)] if listed.code == 0 else []
+        if names not in (["b"], ["c"]) or (done.exit == 0 and names != ["c"]):
+            done.bad.append(f"answer: {done.exit}, and pale ls says {listed}")
+        if (self.boxes / "b").exists() + (self.boxes / "c").exists() != 1 or len(list((self.state / "boxes").glob("*"))) != 1:
+            done.bad.append("leftovers: folders of both names, or of none")
+        if names == ["c"]:
+            if "box.rename" not in [r["event"] for r in self.records(self.state_of_box() / "audit")]:
+                done.bad.append("audit: renamed, and no box.rename in the log")
+            again = self.command("rename", "c", "b")
+            if again.code:
+                done.bad.append(f"afterwards: pale rename: {again.errors.strip()}")
+        self.use_box(op, kind, done)
 
     def after_box(self, op, kind, done):
         bad = done.bad

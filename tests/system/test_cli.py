@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-VERBS = ["run", "exec", "shell", "create", "ls", "inspect", "stop", "rm", "ps", "attach", "kill", "wait", "logs", "cp", "cat", "write", "files",
-         "mkdir", "mv", "del", "watch", "validate", "policy", "audit", "prove", "completion", "version"]
+VERBS = ["run", "exec", "shell", "create", "ls", "inspect", "stop", "freeze", "thaw", "rename", "rm", "ps", "attach", "kill", "wait", "logs", "cp", "cat", "write", "files",
+         "mkdir", "mv", "del", "watch", "validate", "policy", "audit", "prove", "serve", "token", "completion", "version"]
 SUMMARY = re.compile(r"^exit=(\d+) time=(\d+(\.\d+)?(ms|s)|\d+m\S*) cpu=\d+\.\d\ds peak=\d+(\.\d)?(B|KiB|MiB|GiB)$", re.M)
 
 
@@ -345,6 +345,7 @@ def test_json_of_audit_is_one_record_per_line(pale, box):
                                   ["create", "--json", "Bad_Name"], ["kill", "--json", "b", "x"], ["wait", "--json", "b", "99"],
                                   ["logs", "--json", "b", "99"], ["cat", "--json", "b", "/none"], ["run", "--json", "--memory", "x", "--", "true"],
                                   ["validate", "--json", "/none"], ["policy", "show", "--json", "none"], ["rm", "--json", "none"],
+                                  ["freeze", "--json", "none"], ["thaw", "--json", "none"], ["rename", "--json", "none", "x"],
                                   ["write", "--json", "--mode", "9", "b", "f"], ["cp", "--json", "a", "b"], ["completion", "--json", "tcsh"]])
 def test_errors_in_json(pale, box, args):
     done = pale.run(*args)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Detached commands, ps, kill, wait, logs; the audit log; starting, stopping and removing boxes."""
+import hashlib
 import json
 import os
 import pathlib
@@ -68,6 +69,17 @@ def test_kill_of_one_command_spares_the_others(pale, box):
         pale.run("wait", box, job)
         rows = {str(row["job"]): row for row in json.loads(pale.ok("ps", "--json", box).text)}
         assert rows[bystander]["state"] == "running", rows[bystander]
+
+
+def test_kill_of_one_leaves_the_others_however_busy_the_host_is(pale, box):
+    """What is killed needs a processor to die on; until it has had one it must not be taken for a bomb, which takes all with it."""
+    others = [detach(pale, box, "sh", "-c", "while :; do :; done") for _ in range(2 * os.cpu_count())]
+    for _ in range(10):
+        job = detach(pale, box, "sh", "-c", "sleep 600 & setsid sleep 600 & wait")
+        time.sleep(0.05)
+        pale.ok("kill", box, job)
+        assert pale.run("wait", box, job).code == 137
+        assert [j["state"] for j in pale.json("ps", "--json", box) if str(j["job"]) in others] == ["running"] * len(others)
 
 
 def test_kill_with_a_signal_is_only_that_signal(pale, box):
@@ -227,6 +239,28 @@ def test_audit_verify_sees_every_edit(pale, box, how):
     done = pale.run("audit", "--verify", box)
     assert done.code == 1 and done.text.startswith("BAD"), done
     assert pale.run("audit", "--verify", "--json", box).json()["good"] is False
+
+
+def test_audit_that_was_rewritten_with_its_head_is_betrayed_by_a_checkpoint(pale, box):
+    """And a new box of the same name is not held to what the old one had."""
+    pale.ok("serve")
+    try:
+        pale.sh(box, "true")
+        pale.ok("stop", box)
+        checkpoints = pale.root / "state" / "pale" / "checkpoints"
+        assert wait_until(lambda: checkpoints.exists() and f'"box":"{box}"' in checkpoints.read_text())
+        assert pale.json("audit", "--verify", "--json", box)["checkpoint"] > 0
+        log = pathlib.Path(pale.json("inspect", "--json", box)["state_dir"]) / "audit"
+        lines = log.read_bytes().splitlines()[:2]
+        log.write_bytes(b"\n".join(lines) + b"\n")
+        log.with_name("audit.head").write_text(f"{2:020} {hashlib.sha256(lines[-1]).hexdigest()}\n")
+        done = pale.run("audit", "--verify", box)
+        assert done.code == 1 and "checkpoint" in done.text, done
+        pale.ok("rm", box)
+        pale.create(box)
+        assert pale.ok("audit", "--verify", box).text.startswith("good")
+    finally:
+        pale.ok("serve", "--stop")
 
 
 def test_audit_follow_shows_what_happens(pale, box):

@@ -286,6 +286,28 @@ def detach(u, b, script):
     return u.ok("exec", "--detach", b, "--", "sh", "-c", script).text.strip()
 
 
+def do_freeze(u, b):
+    assert u.json("freeze", "--json", b) == {"frozen": 1}
+    assert wait_until(lambda: u.json("ls", "--json")[0]["state"] == "frozen")
+    assert u.run("exec", b, "--", "true").code == 125
+    u.ok("thaw", b)
+
+
+def do_thaw(u, b):
+    u.ok("freeze", b)
+    assert u.json("thaw", "--json", b) == {"thawed": 1}
+    assert u.ok("exec", "-q", b, "--", "echo", "on").out == b"on\n"
+
+
+def do_rename(u, b):
+    u.ok("create", "--no-start", "old")
+    new = u.json("rename", "--json", "old", "new")
+    assert new["name"] == "new" and new["was"] == "old" and new["id"] != new["was_id"]
+    assert "box newer [user] id=" in u.ok("rename", "new", "newer").text
+    assert u.run("rename", "newer", "No").code == 125 and u.run("rename", "nobody", "x").code == 125
+    u.pale.names |= {"new", "newer"}
+
+
 def do_ps(u, b):
     job = detach(u, b, "sleep 30")
     (one,) = u.json("ps", "--json", b)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operations of paled as its OpenAPI file has them, and for each how to ask for it well."""
+import io
+import itertools
+import json
+import tarfile
+import urllib.parse
+
+WS_HEADERS = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+METHODS = ["GET", "PUT", "POST", "PATCH", "DELETE"]
+
+
+class Operation:
+    def __init__(self, method, path, spec):
+        self.name, self.method, self.path, self.spec = spec["operationId"], method.upper(), path, spec
+        self.right, self.operators_only = spec["x-pale-right"], spec["x-pale-operators-only"]
+        self.params = [p["name"] for p in spec["parameters"] if p["in"] == "path"]
+        self.query = {p["name"]: p for p in spec["parameters"] if p["in"] == "query"}
+        content = spec.get("requestBody", {}).get("content", {})
+        self.takes_json, self.takes_bytes = "application/json" in content, "application/octet-stream" in content
+        self.fields = content["application/json"]["schema"]["properties"] if self.takes_json else {}
+        self.required = content["application/json"]["schema"].get("required", []) if self.takes_json else []
+        self.status = next(int(s) for s in spec["responses"] if s != "default")
+        answer = spec["responses"][str(self.status)].get("content", {})
+        self.type, self.schema = next(((t, c["schema"]) for t, c in answer.items()), (None, None))
+
+    def __repr__(self):
+        return self.name
+
+
+def operations(openapi):
+    return [Operation(m, path, spec) for path, methods in openapi["paths"].items() for m, spec in methods.items()]
+
+
+class Request:
+    def __init__(self, op, params=None, query=None, body=None, json_body=None, headers=None):
+        self.op, self.params, self.query, self.body, self.headers = op, params or {}, query or {}, body, dict(headers or {})
+        self.json = json_body
+
+    def but(self, **changes):
+        fields = dict(params=self.params, query=self.query, body=self.body, json_body=self.json, headers=self.headers)
+        return Request(self.op, **{**fields, **changes})
+
+    def path(self):
+        path = self.op.path
+        for k, v in self.params.items():
+            path = path.replace("{%s}" % k, urllib.parse.quote(str(v), safe=""))
+        pairs = [f"{k}={urllib.parse.quote(str(v), safe='')}" for k, v in self.query.items()]
+        return path + ("?" + "&".join(pairs) if pairs else "")
+
+    def bytes(self, host="localhost", headers=(), method=None, path=None):
+        """As it goes over the wire."""
+        body = json.dumps(self.json).encode() if self.json is not None else self.body
+        lines = [f"{method or self.op.method} {path or self.path()} HTTP/1.1", f"Host: {host}"]
+        if self.json is not None:
+            lines.append("Content-Type: application/json")
+        if body is not None:
+            lines.append(f"Content-Length: {len(body)}")
+        lines += [f"{k}: {v}" for k, v in [*self.headers.items(), *headers]]
+        return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + (body or b"")
+
+    def __repr__(self):
+        return f"<{self.op.name} {self.op.method} {self.path()[:200]} {str(self.json or self.body)[:200]}>"
+
+
+def small_tar():
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as t:
+        i = tarfile.TarInfo("from-a-tar")
+        i.size = 3
+        t.addfile(i, io.BytesIO(b"tar"))
+    return out.getvalue()
+
+
+numbers = itertools.count(1)
+
+
+class Scene:
+    """What requests are about: a box that runs, with a file, a command that runs and one that has ended.
+
+    `api` is an operator. With a tenant the box is his; boxes that a request uses up are made as they are needed."""
+
+    def __init__(self, api, name="scene", tenant=None):
+        self.api, self.tenant = api, tenant
+        self.box = api.make(name, **({"tenant": tenant} if tenant else {}))["id"]
+        self.file = "/home/agent/file"
+        api.write(self.box, self.file, b"0123456789")
+        self.ended = api.start(self.box, "echo ended")
+        api.wait(self.box, self.ended)
+        self.running = api.start(self.box, ["cat"], input=True)
+        self.terminal = api.start(self.box, ["cat"], tty=True)
+
+    def spare(self, start=False):
+        """A box that may be used up."""
+        return self.api.make(f"spare-{next(numbers)}", start=start, **({"tenant": self.tenant} if self.tenant else {}))["id"]
+
+    def fresh_job(self):
+        return self.api.start(self.box, ["sleep", "1000"])
+
+    def fresh_file(self):
+        path = f"/home/agent/fresh-{next(numbers)}"
+        self.api.write(self.box, path, b"fresh")
+        return path
+
+
+def at_box(**more):
+    return lambda op, s: Request(op, {"box": s.box}, **{k: v(s) if callable(v) else v for k, v in more.items()})
+
+
+def at_job(job, **more):
+    return lambda op, s: Request(op, {"box": s.box, "job": job(s)}, **more)
+
+
+def new_name():
+    return f"new-{next(numbers)}"
+
+
+# How to ask well. A row gets the operation and a scene. A row may make what it uses up.
+GOOD = {
+    "health": lambda op, s: Request(op),
+    "openapi": lambda op, s: Request(op),
+    "box.list": lambda op, s: Request(op),
+    "box.create": lambda op, s: Request(op, json_body={"name": new_name(), "start": False}),
+    "box.ensure": lambda op, s: Request(op, {"box": new_name()}, json_body={"start": False}),
+    "box.inspect": at_box(),
+    "box.terms": at_box(json_body={"ttl": "2h", "idle": 7200}),
+    "box.remove": lambda op, s: Request(op, {"box": s.spare()}),
+    "box.start": at_box(),
+    "box.stop": lambda op, s: Request(op, {"box": s.spare()}),
+    "box.rename": lambda op, s: Request(op, {"box": s.spare()}, json_body={"name": new_name()}),
+    "exec": at_box(json_body={"command": ["echo", "hello"], "cwd": "/tmp", "env": {"A": "b"}, "timeout": "20s", "stdin": "x"}),
+    "job.start": at_box(json_body={"command": "true", "timeout": 20}),
+    "job.list": at_box(),
+    "job.inspect": at_job(lambda s: s.running),
+    "job.wait": at_job(lambda s: s.ended, query={"timeout": "20s"}),
+    "job.logs": at_job(lambda s: s.ended, query={"offset": "1"}),
+    "job.input": at_job(lambda s: s.running, body=b"bytes", query={"end": "false"}),
+    "job.signal": at_job(lambda s: s.fresh_job(), json_body={"signal": 15}),
+    "job.attach": at_job(lambda s: s.terminal, headers=WS_HEADERS, query={"offset": "0"}),
+    "file.read": lambda op, s: Request(op, {"box": s.box}, {"path": s.file, "offset": "2", "length": "5"}),
+    "file.write": lambda op, s: Request(op, {"box": s.box}, {"path": f"/home/agent/{new_name()}", "mode": "600", "new": "true"}, body=b"data"),
+    "file.remove": lambda op, s: Request(op, {"box": s.box}, {"path": s.fresh_file(), "tree": "false"}),
+    "file.list": lambda op, s: Request(op, {"box": s.box}, {"path": "/home/agent"}),
+    "file.stat": lambda op, s: Request(op, {"box": s.box}, {"path": s.file, "follow": "true"}),
+    "file.watch": lambda op, s: Request(op, {"box": s.box}, {"path": "/home/agent"}),
+    "file.move": lambda op, s: Request(op, {"box": s.box}, json_body={"from": s.fresh_file(), "to": f"/home/agent/{new_name()}", "new": True}),
+    "file.mkdir": lambda op, s: Request(op, {"box": s.box}, json_body={"path": f"/home/agent/{new_name()}", "parents": True}),
+    "tree.download": lambda op, s: Request(op, {"box": s.box}, {"path": "/home/agent"}),
+    "tree.upload": lambda op, s: Request(op, {"box": s.box}, {"path": "/home/agent"}, body=small_tar()),
+    "policy.show": at_box(),
+    "policy.narrow": lambda op, s: Request(op, {"box": s.spare()}, json_body={"set": {"limits.memory": "256M"}}),
+    "policy.change": lambda op, s: Request(op, {"box": s.spare()}, json_body={"set": {"limits.memory": "300M"}}),
+    "audit": at_box(query={"offset": "0"}),
+    "receipt": at_box(),
+    "prove": at_box(json_body={"full": False}),
+    "events": lambda op, s: Request(op),
+    "metrics": lambda op, s: Request(op),
+    "doctor": lambda op, s: Request(op),
+    "token.create": lambda op, s: Request(op, json_body={"name": "n", "scope": "tenant", "tenant": "x", "rights": ["box.read"], "ttl": "1h"}),
+    "token.list": lambda op, s: Request(op),
+    "token.revoke": lambda op, s: Request(op, {"token": s.api.token_for()["id"]}),
+    "token.self": lambda op, s: Request(op),
+}
+
+# Answers that go on until the client leaves.
+ENDLESS = {"events", "file.watch", "job.attach"}
