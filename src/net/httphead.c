@@ -195,8 +195,8 @@ static enum http_body body_of(const struct http_head *h, const struct seen *seen
 /* Headers that whoever reads a request obeys by their first value: another reader might by the last. */
 static bool is_doubled(const struct http_head *h)
 {
-    static const char *const once[] = {"authorization", "content-type",          "idempotency-key",  "last-event-id", "origin",
-                                       "range",         "sec-websocket-version", "sec-websocket-key"};
+    static const char *const once[] = {"authorization", "content-type", "idempotency-key",       "last-event-id",
+                                       "origin",        "range",        "sec-websocket-version", "sec-websocket-key"};
     for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
         size_t n = 0;
         for (size_t k = 0; k < h->count; k++)

@@ -58,7 +58,17 @@ struct op_shape {
 extern const struct op_shape op_shapes[]; /* ended by a row without name */
 
 enum op_input { INPUT_NONE, INPUT_JSON, INPUT_BYTES };
-enum op_output { OUTPUT_NOTHING, OUTPUT_JSON, OUTPUT_LINES, OUTPUT_EVENTS, OUTPUT_BYTES, OUTPUT_TAR, OUTPUT_TEXT, OUTPUT_SOCKET, OUTPUT_WIRE };
+enum op_output {
+    OUTPUT_NOTHING,
+    OUTPUT_JSON,
+    OUTPUT_LINES,
+    OUTPUT_EVENTS,
+    OUTPUT_BYTES,
+    OUTPUT_TAR,
+    OUTPUT_TEXT,
+    OUTPUT_SOCKET,
+    OUTPUT_WIRE
+};
 
 #define OP_FIELDS_MAX 16
 

@@ -155,12 +155,9 @@ static void answer_schema(struct json *j, const struct op *o)
 
 static void responses(struct json *j, const struct op *o)
 {
-    static const char *const types[] = {[OUTPUT_JSON] = "application/json",
-                                        [OUTPUT_LINES] = "application/x-ndjson",
-                                        [OUTPUT_EVENTS] = "text/event-stream",
-                                        [OUTPUT_BYTES] = "application/octet-stream",
-                                        [OUTPUT_TAR] = "application/x-tar",
-                                        [OUTPUT_TEXT] = "text/plain"};
+    static const char *const types[] = {
+        [OUTPUT_JSON] = "application/json",          [OUTPUT_LINES] = "application/x-ndjson", [OUTPUT_EVENTS] = "text/event-stream",
+        [OUTPUT_BYTES] = "application/octet-stream", [OUTPUT_TAR] = "application/x-tar",      [OUTPUT_TEXT] = "text/plain"};
     char status[16];
     snprintf(status, sizeof(status), "%u", o->status);
     json_begin_object(j, "responses");
