@@ -184,6 +184,11 @@ static void done_make(struct core *c, struct box *b, const struct pale_err *how,
         outcome_appear(c, b, &s); /* as long as born is 0 the course will look again */
     else if (r == 0)
         outcome_vanish(c, b);
+    /* It may have been seen, and found to be down, before its keeper was there. */
+    if (ok && b->there && !b->up && !b->linking) {
+        b->linking = true;
+        c->io.link(c->io.arg, b->pub.id);
+    }
     if (b->there && (ok || b->made_again || is_doubtful(how->code))) {
         terms_bind(c, b, true);
         queue_answer(c, b, b->head, NULL);
