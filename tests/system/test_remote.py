@@ -552,7 +552,8 @@ def test_a_kept_command_goes_on_and_is_come_back_to(user):
     assert p.wait(10) == 137
 
 
-def test_a_slow_reader_holds_up_its_own_command_alone(near):
+def test_a_slow_reader_holds_up_its_own_command_alone(user):
+    near = user
     near.ok("create", "b")
     p = near.start("exec", "-q", "b", "--", "sh", "-c", "head -c 20000000 /dev/zero; echo done >&2")
     time.sleep(0.5)
@@ -915,6 +916,23 @@ def test_a_daemon_that_dies_in_the_middle(far, near):
     assert b"the keeper ended before the command did" in p.stderr.read()
     assert wait_until(lambda: near.run("ls").code == 0), "the steward starts another"
     assert near.ok("exec", "-q", "b", "--", "echo", "again").out == b"again\n"
+
+
+def test_a_daemon_that_is_stopped_lets_its_clients_know(far, near):
+    near.ok("create", "b")
+    p = near.start("exec", "--keep", "b", "--", "sh", "-c", "echo up; sleep 60; echo down")
+    assert p.stdout.readline() == b"up\n"
+    far.pale.ok("serve", "--stop")
+    assert p.wait(10) == 125
+    far.pale.ok("serve", "--port", far.port)
+    (job,) = wait_until(lambda: running(near, "b"))
+    near.ok("kill", "b", job["job"])
+
+
+def test_a_daemon_asked_about_its_host_asks_no_other(far, near):
+    far.pale.ok("serve", "--stop")
+    far.pale.ok("serve", "--host", "", "--port", far.port, env={"PALE_HOST": far.socket})
+    assert near.run("doctor", "--json", timeout=60).code in (0, 1)
 
 
 def test_where_no_daemon_is(pale):
