@@ -127,6 +127,8 @@ GOOD = {
     "box.remove": lambda op, s: Request(op, {"box": s.spare()}),
     "box.start": at_box(),
     "box.stop": lambda op, s: Request(op, {"box": s.spare()}),
+    "box.freeze": lambda op, s: Request(op, {"box": s.spare(start=True)}),
+    "box.thaw": lambda op, s: Request(op, {"box": s.spare(start=True)}),
     "box.rename": lambda op, s: Request(op, {"box": s.spare()}, json_body={"name": new_name()}),
     "exec": at_box(json_body={"command": ["echo", "hello"], "cwd": "/tmp", "env": {"A": "b"}, "timeout": "20s", "stdin": "x"}),
     "job.start": at_box(json_body={"command": "true", "timeout": 20}),

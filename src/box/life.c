@@ -9,7 +9,9 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -216,9 +218,12 @@ static int ask_stop(const struct place *p, bool only_idle, struct pale_err *e)
     int res = reach_box(&r, p, false, e);
     if (res < 0)
         return res == -PALE_NOT_FOUND ? 0 : res;
+    /* One that hangs is not waited for: its lock tells the rest. */
+    struct timeval most = {.tv_sec = STOP_ASK_AGAIN_MS / 1000, .tv_usec = STOP_ASK_AGAIN_MS % 1000 * 1000};
+    (void)setsockopt(r.fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
     if ((res = reach_send(&r, ASK_STOP, "\1", only_idle ? 1 : 0, e)) == 0)
         res = reach_receive(&r, &f, e);
-    return res == -PALE_GONE ? 0 : res;
+    return res == -PALE_GONE || (res == -PALE_OS && e && e->os == EAGAIN) ? 0 : res;
 }
 
 int life_stop(const struct place *p, bool only_idle, struct pale_err *e)

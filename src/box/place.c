@@ -207,14 +207,28 @@ static int tenant_boxes(const char *tenant, char *ret, size_t cap, struct pale_e
     return r == 0 && (!append(ret, cap, "/tenants/") || !append(ret, cap, tenant)) ? too_long(e) : r;
 }
 
+/* Does this folder hold tenants' folders? By its name, or because ours is really there, behind a symlink. */
+static bool holds_tenants(const char *dir, size_t len)
+{
+    static const char name[] = "/pale/tenants";
+    char ours[PATH_BYTES_MAX], real[PATH_BYTES_MAX];
+    size_t n = sizeof(name) - 1;
+    if (len >= n && memcmp(dir + len - n, name, n) == 0)
+        return true;
+    if (xdg("XDG_DATA_HOME", ".local/share", ours, sizeof(ours), NULL) < 0 || !append(ours, sizeof(ours), "/tenants"))
+        return false;
+    return realpath(ours, real) && strlen(real) == len && memcmp(real, dir, len) == 0;
+}
+
 /* Which kind of folder holds a box: a project's .pale, a tenant's, or the user's. */
 static void set_owner(struct place *p, const char *dir)
 {
+    char own[PATH_BYTES_MAX];
     const char *last = strrchr(dir, '/');
     p->project = last && strcmp(last, "/.pale") == 0;
-    static const char above[] = "/pale/tenants";
-    size_t n = sizeof(above) - 1;
-    if (last && path_is_box_name(last + 1) && (size_t)(last - dir) >= n && memcmp(last - n, above, n) == 0)
+    if (!last || !path_is_box_name(last + 1) || (user_boxes(own, sizeof(own), NULL) == 0 && strcmp(own, dir) == 0))
+        return;
+    if (holds_tenants(dir, (size_t)(last - dir)))
         memcpy(p->tenant, last + 1, strlen(last + 1) + 1);
 }
 

@@ -122,7 +122,7 @@ static int list(struct args *a, struct remote *r)
     return listing_print(&l);
 }
 
-static int revoke_all(struct args *a, struct remote *r)
+static int revoke_token(struct args *a, struct remote *r)
 {
     struct pale_err e;
     for (int i = 1; i < a->count; i++) {
@@ -150,7 +150,7 @@ static int run_token(struct args *a)
         const char *name;
         int min, max;
         int (*run)(struct args *a, struct remote *r);
-    } acts[] = {{"create", 1, 1, create}, {"ls", 1, 1, list}, {"revoke", 2, 64, revoke_all}};
+    } acts[] = {{"create", 1, 1, create}, {"ls", 1, 1, list}, {"revoke", 2, 64, revoke_token}};
     remote_init(&r);
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
         if (strcmp(a->word[0], acts[i].name) == 0 && a->count >= acts[i].min && a->count <= acts[i].max)

@@ -91,12 +91,16 @@ const struct event *events_after(const struct events *e, uint64_t number, bool *
     *ret_missed = false;
     if (number >= e->last || e->count == 0)
         return NULL;
-    uint64_t oldest = e->ring[e->first].number;
-    *ret_missed = number + 1 < oldest;
-    for (size_t i = 0; i < e->count; i++) {
-        const struct event *ev = &e->ring[(e->first + i) % e->count];
-        if (ev->number > number)
-            return ev;
+    *ret_missed = number + 1 < e->ring[e->first].number;
+    /* Their numbers rise, so the first after this one is found by halves: there may be many listeners. */
+    size_t from = 0, to = e->count - 1;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (e->ring[(e->first + middle) % e->count].number > number)
+            to = middle;
+        else
+            from = middle + 1;
     }
-    return NULL;
+    const struct event *ev = &e->ring[(e->first + from) % e->count];
+    return ev->number > number ? ev : NULL;
 }

@@ -256,7 +256,8 @@ static int open_notify(struct fleet *f, struct pale_err *e)
 {
     char boxes[PATH_BYTES_MAX + 8];
     snprintf(boxes, sizeof(boxes), "%s/boxes", f->state_dir);
-    (void)mkdir(boxes, 0700); /* no box was made yet */
+    if (mkdir(boxes, 0700) < 0 && errno != EEXIST) /* where no box was ever made */
+        return err_os(e, "make folder %s", boxes);
     f->notify = (struct loop_source){.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), .ready = on_notify};
     if (f->notify.fd < 0)
         return err_os(e, "inotify_init1");

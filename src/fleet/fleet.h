@@ -21,8 +21,10 @@ struct lookout {
     struct lookout *next;
     struct tether *link;
     bool up, wanted, frozen;
-    bool adopted;   /* it was up before we were: nothing has happened */
-    unsigned tries; /* to connect */
+    bool adopted;    /* it was up before we were: nothing has happened */
+    bool busy, dead; /* a frame of its keeper is being taken; it was forgotten meanwhile */
+    unsigned tries;  /* to connect */
+    unsigned round;  /* in which it was last tried */
     uint64_t keeper_pid, init_pid, started_unix_ms, jobs, ended;
     uint64_t out_bytes, cpu_us; /* of commands that ended since we watch */
     uint64_t calls;             /* requests of ours to its keeper that are under way */
@@ -42,7 +44,8 @@ struct fleet {
     struct loop_source notify;
     int boxes_wd, runtime_wd;
     struct loop_timer timer, wanted;
-    size_t doubts; /* folders that may yet become boxes */
+    unsigned round; /* of those that are wanted */
+    size_t doubts;  /* folders that may yet become boxes */
     bool open;
     struct lookout *watch[FLEET_BUCKETS];
     uint64_t live;

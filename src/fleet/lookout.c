@@ -55,7 +55,9 @@ static void forget(struct fleet *f, struct lookout *w)
     *at = w->next;
     f->live -= w->up;
     tether_close(w->link);
-    free(w);
+    w->dead = true;
+    if (!w->busy)
+        free(w);
 }
 
 void lookout_drop(struct fleet *f, const char *id)
@@ -104,6 +106,8 @@ static void take_info(struct lookout *w, const struct frame *fr)
     if (first) {
         f->live++;
         core_up(f->core, w->id);
+        if (w->dead)
+            return;
         if (!w->adopted)
             tell_box(f, "box.up", w->id);
     }
@@ -157,12 +161,17 @@ static void on_frame(struct tether *l, const struct frame *fr)
 {
     struct lookout *w = l->owner;
     struct fleet *f = w->fleet;
+    /* What the core answers may make somebody find that the keeper has ended since, and forget it. */
+    w->busy = true;
     if (fr->type == TELL_INFO)
         take_info(w, fr);
     else if (fr->type == TELL_JOB && w->up)
         take_job(w, fr);
     else
         lose(w);
+    w->busy = false;
+    if (w->dead)
+        free(w);
     fleet_settle(f);
 }
 
@@ -200,14 +209,24 @@ static void connect_now(struct lookout *w)
     w->tries++;
 }
 
+/* One of the bucket that was not tried in this round. */
+static struct lookout *next_wanted(const struct fleet *f, size_t i)
+{
+    struct lookout *w = f->watch[i];
+    while (w && (!w->wanted || w->round == f->round))
+        w = w->next;
+    return w;
+}
+
+/* Each try may end others, so that none is kept in hand meanwhile. */
 static void on_wanted(struct loop_timer *t)
 {
     struct fleet *f = (struct fleet *)((char *)t - offsetof(struct fleet, wanted));
+    f->round++;
     for (size_t i = 0; i < FLEET_BUCKETS; i++)
-        for (struct lookout *w = f->watch[i], *next; w; w = next) {
-            next = w->next;
-            if (w->wanted)
-                connect_now(w);
+        for (struct lookout *w; (w = next_wanted(f, i));) {
+            w->round = f->round;
+            connect_now(w);
         }
     fleet_settle(f);
 }

@@ -18,7 +18,8 @@
 
 static void set_events(struct tether *l)
 {
-    loop_want(l->loop, &l->source, (l->paused ? 0 : EPOLLIN) | (l->out.len > 0 ? EPOLLOUT : 0));
+    bool kick = l->kicked && !l->paused; /* must not be forgotten for what is sent meanwhile */
+    loop_want(l->loop, &l->source, (l->paused ? 0 : EPOLLIN) | (l->out.len > 0 || kick ? EPOLLOUT : 0));
 }
 
 static void end(struct tether *l)

@@ -355,6 +355,13 @@ static bool running_frame(struct client *c, const struct frame *f)
         if (j->state == JOB_RUNNING)
             wire_send(k, TO_STDIN_END, j->chan, NULL, 0);
         return true;
+    case ASK_INPUT_END:
+        if (j->state == JOB_QUEUED)
+            return false;
+        if (j->state == JOB_RUNNING && f->len == 1 && f->data[0] == 1)
+            wire_send(k, TO_STDIN_END, j->chan, NULL, 0);
+        tell_job(c, j);
+        return true;
     case ASK_SIGNAL:
         if (!msg_u64_parse(f->data, f->len, &v) || v < 1 || v > 64)
             return true;

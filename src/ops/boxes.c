@@ -265,6 +265,12 @@ void op_box_rename(struct call *c)
     fleet_rename(&c->world->fleet, id, name, on_done, c);
 }
 
+/* 0 is never. */
+static bool is_later(int64_t t, int64_t than)
+{
+    return than != 0 && (t == 0 || t > than);
+}
+
 void op_box_terms(struct call *c)
 {
     const struct core_box *b = talk_find(c);
@@ -278,6 +284,9 @@ void op_box_terms(struct call *c)
         expires = ttl->number ? unix_ms() + (int64_t)ttl->number : 0;
     if (idle->given)
         quiet = (int64_t)idle->number;
+    /* Whoever is inside only narrows: sooner, never later. */
+    if (c->who.scope == CALLER_BOX && b->has_terms && (is_later(expires, b->terms.expires_unix_ms) || is_later(quiet, b->terms.idle_ms)))
+        return call_refuse(c, PALE_DENIED, "a box's own token may make its time shorter, not longer");
     call_hold(c);
     fleet_set_terms(&c->world->fleet, id, expires, quiet, on_done, c);
 }

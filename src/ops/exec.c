@@ -17,6 +17,7 @@
 struct exec {
     struct talk talk;
     bool streamed, detach, begun, killed;
+    bool gives_last; /* the end of its input is on the way */
     uint64_t job;
     struct buf out, err;
     uint64_t cut; /* bytes that the buffers had no room for */
@@ -128,10 +129,13 @@ static void feed(struct talk *a)
             return;
         x->in_at += n;
     }
-    if (x->in_at == x->in_len) {
-        x->in = NULL;
+    if (x->in_at < x->in_len)
+        return;
+    x->in = NULL;
+    /* A detached one gets its input before we leave it, because nobody else has it: TELL_JOB says that it was taken. */
+    x->gives_last = x->detach && tether_send(a->link, ASK_INPUT_END, "\1", 1);
+    if (!x->gives_last)
         (void)tether_send(a->link, ASK_STDIN_END, NULL, 0);
-    }
 }
 
 /* --- its output --- */
@@ -216,6 +220,20 @@ static void named_bytes(struct json *j, const char *name, const struct buf *b)
     json_end_object(j);
 }
 
+static void tell_detached(struct exec *x)
+{
+    struct call *c = x->talk.call;
+    own_buf b = {0};
+    struct json j;
+    buf_init(&b, 1024);
+    json_start(&j, &b);
+    json_begin_object(&j, NULL);
+    json_u64(&j, "job", x->job);
+    json_end_object(&j);
+    x->killed = true;
+    call_json(c, &b);
+}
+
 static void take_result(struct exec *x, const struct frame *f)
 {
     struct call *c = x->talk.call;
@@ -225,6 +243,8 @@ static void take_result(struct exec *x, const struct frame *f)
     if (!msg_result_parse(f->data, f->len, &r))
         return call_refuse(c, PALE_PROTOCOL, "the keeper's result cannot be read");
     x->killed = true; /* there is nothing left to end */
+    if (x->detach)
+        return tell_detached(x);
     buf_init(&b, 12u << 20);
     json_start(&j, &b);
     json_begin_object(&j, NULL);
@@ -244,26 +264,11 @@ static void take_result(struct exec *x, const struct frame *f)
     call_end(c, true);
 }
 
-static void tell_detached(struct exec *x)
-{
-    struct call *c = x->talk.call;
-    own_buf b = {0};
-    struct json j;
-    buf_init(&b, 1024);
-    json_start(&j, &b);
-    json_begin_object(&j, NULL);
-    json_u64(&j, "job", x->job);
-    json_end_object(&j);
-    x->killed = true;
-    call_json(c, &b);
-}
-
 static void take_started(struct exec *x, const struct frame *f)
 {
     if (!msg_u64_parse(f->data, f->len, &x->job) || x->job == 0)
         return call_refuse(x->talk.call, PALE_PROTOCOL, "the keeper's answer cannot be read");
     x->talk.call->world->fleet.counts.execs++;
-    /* A detached one gets its input first: nobody else has it. */
     if (x->detach && !x->in)
         return tell_detached(x);
     struct call *c = x->talk.call;
@@ -279,6 +284,8 @@ static void on_frame(struct talk *a, const struct frame *f)
     struct msg_job m;
     switch (f->type) {
     case TELL_JOB: /* it was there already: what it was given need not be given again */
+        if (x->gives_last)
+            return tell_detached(x);
         if (msg_job_parse(f->data, f->len, &m) && m.in_bytes <= x->in_len)
             x->in_at = (size_t)m.in_bytes;
         return;
@@ -294,14 +301,6 @@ static void on_frame(struct talk *a, const struct frame *f)
     default:
         return;
     }
-}
-
-static void on_fed(struct talk *a)
-{
-    struct exec *x = (struct exec *)a;
-    feed(a);
-    if (x->detach && x->job && !x->in)
-        tell_detached(x);
 }
 
 static void on_room(struct call *c)
@@ -372,7 +371,7 @@ static void end_when_begun(struct talk *a)
 static void on_done(struct talk *a)
 {
     struct exec *x = (struct exec *)a;
-    bool abandoned = a->call->gone && !x->killed && !a->call->key[0];
+    bool abandoned = a->call->gone && !x->killed && !a->call->key[0] && !a->call->world->ending;
     if (abandoned && x->job)
         end_command(a->call->world, a->box, x->job);
     else if (abandoned && a->link)
@@ -391,7 +390,7 @@ static void run(struct call *c, bool detach)
     x->detach = detach;
     x->streamed = !detach && c->wants_stream;
     x->talk.frame = on_frame;
-    x->talk.room = on_fed;
+    x->talk.room = feed;
     x->talk.done = on_done;
     c->room = on_room;
     buf_init(&x->out, BUFFERED_MAX);

@@ -96,6 +96,7 @@ static int read_rights(const struct call *c, enum registry_scope scope, uint64_t
             most |= 1ull << o->right;
     if (scope == REGISTRY_SCOPE_BOX)
         most &= ~(1ull << RIGHT_BOX_MAKE | 1ull << RIGHT_BOX_REMOVE | 1ull << RIGHT_WIRE);
+    most &= c->who.rights | 1ull << RIGHT_NONE; /* nobody gives what he does not have */
     *ret = most;
     if (!v->given)
         return 0;
@@ -108,7 +109,7 @@ static int read_rights(const struct call *c, enum registry_scope scope, uint64_t
         if (right == RIGHT_COUNT)
             return err_set(e, PALE_BAD_INPUT, "rights: there is no right of that name; GET /openapi.json lists them");
         if (!(most >> right & 1))
-            return err_set(e, PALE_BAD_INPUT, "rights: a token of this scope cannot have %s", op_right_names[right]);
+            return err_set(e, PALE_BAD_INPUT, "rights: a token of this scope, or one that you make, cannot have %s", op_right_names[right]);
         *ret |= 1ull << right;
     }
     return 0;

@@ -12,6 +12,7 @@ struct world {
     struct registry *registry;
     uint64_t started_unix_ms;
     unsigned port; /* 0: no TCP */
+    bool ending;   /* clients are cut off because we end, not because they left */
     struct {
         uint64_t requests, refused;
         uint64_t connections; /* open now */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -55,6 +56,28 @@ static struct conn *of_source(struct loop_source *s)
 
 /* --- ending --- */
 
+static void listen_again(struct server *s)
+{
+    s->full = false;
+    if (s->local.fd >= 0)
+        loop_want(s->loop, &s->local, EPOLLIN);
+    if (s->tcp.fd >= 0)
+        loop_want(s->loop, &s->tcp, EPOLLIN);
+}
+
+/* Whoever comes waits in the kernel: until somebody leaves, or for a moment, if what is short is not ours to count. */
+static void stop_listening(struct server *s, struct loop_source *source)
+{
+    s->full = true;
+    loop_want(s->loop, source, 0);
+    loop_arm(s->loop, &s->again, clock_ms() + REST_AGAIN_MS);
+}
+
+static void on_again(struct loop_timer *t)
+{
+    listen_again((struct server *)((char *)t - offsetof(struct server, again)));
+}
+
 static void release(struct conn *c)
 {
     buf_done(&c->in);
@@ -83,13 +106,8 @@ void conn_cut(struct conn *c)
         call->bringer = NULL;
         call_leave(call);
     }
-    if (s->full && s->count < REST_CONNS_MAX) {
-        s->full = false;
-        if (s->local.fd >= 0)
-            loop_want(s->loop, &s->local, EPOLLIN);
-        if (s->tcp.fd >= 0)
-            loop_want(s->loop, &s->tcp, EPOLLIN);
-    }
+    if (s->full)
+        listen_again(s);
     if (s->draining && s->count == 0)
         s->loop->stop = true;
     if (!c->busy)
@@ -100,28 +118,24 @@ void conn_cut(struct conn *c)
 
 static void set_events(struct conn *c)
 {
-    bool reads = true;
-    if (c->state == CONN_WIRE || c->state == CONN_LAST) {
-        uint32_t in = c->left ? 0 : c->state == CONN_WIRE && !c->wants ? EPOLLRDHUP : EPOLLIN;
-        return loop_want(c->server->loop, &c->source, in | (c->out.len > 0 ? EPOLLOUT : 0));
-    }
+    bool reads = c->state != CONN_WIRE || c->wants;
     /* A client that sends more while it is served is not read on, but it is noticed if it leaves. */
     if (c->in.len >= (c->state == CONN_SOCKET ? WS_HEAD_MAX + WS_PAYLOAD_MAX : IN_HIGH) || c->left ||
-        (c->state != CONN_SOCKET && c->out.len > REST_OUT_HIGH))
+        (c->state != CONN_SOCKET && c->state != CONN_WIRE && c->out.len > REST_OUT_HIGH))
         reads = false;
-    loop_want(c->server->loop, &c->source, (reads ? EPOLLIN : 0) | (c->out.len > 0 ? EPOLLOUT : 0));
+    reads = reads || c->state == CONN_LEAVING;
+    loop_want(c->server->loop, &c->source,
+              (c->left ? 0 : EPOLLRDHUP) | (reads ? EPOLLIN : 0) | (c->out.len > 0 || c->waits_room ? EPOLLOUT : 0));
 }
 
-/* To close a socket with bytes in it that were not read takes from the client what it has not read yet. */
-static bool linger(struct conn *c)
+/* A client that is still sending when it is answered would have the answer torn from its hands by a reset: what it sends is taken and
+ * thrown away for a while. */
+static void linger(struct conn *c)
 {
-    if (!c->lingers || c->left || shutdown(c->source.fd, SHUT_WR) < 0)
-        return false;
-    c->state = CONN_LAST;
-    buf_clear(&c->in);
-    c->deadline_ms = clock_ms() + REST_HEAD_WAIT_MS;
+    c->state = CONN_LEAVING;
+    c->deadline_ms = clock_ms() + REST_LINGER_MS;
     loop_arm(c->server->loop, &c->timer, c->deadline_ms);
-    return true;
+    (void)shutdown(c->source.fd, SHUT_WR);
 }
 
 void conn_flush(struct conn *c)
@@ -136,8 +150,11 @@ void conn_flush(struct conn *c)
             break;
         buf_consume(&c->out, (size_t)n);
     }
-    if (!c->dead && c->out.len == 0 && c->ended && c->close && c->state != CONN_LAST && !linger(c))
-        return conn_cut(c);
+    if (!c->dead && c->out.len == 0 && c->ended && c->close && c->state != CONN_LEAVING) {
+        if ((c->body_done && !c->lingers) || c->left)
+            return conn_cut(c);
+        linger(c);
+    }
     if (!c->dead)
         set_events(c);
 }
@@ -220,18 +237,19 @@ void conn_answered(struct conn *c)
     c->ended = true;
     if (call) {
         call->bringer = NULL;
-        /* One that did not answer itself, because its body came to nothing, lets go of what it holds: a keeper may still speak to it. */
         if (call->answered)
             call_drop(call);
         else
-            call_leave(call);
+            call_leave(call); /* refused while its operation is under way, which must let go of what it holds */
     }
     c->close = c->close || !c->body_done || c->server->draining || c->left;
     c->state = CONN_HEAD;
     c->deadline_ms = clock_ms() + REST_IDLE_MS;
     buf_clear(&c->json);
-    if (c->json.cap > 65536)
+    if (c->json.cap > 65536) {
         buf_done(&c->json);
+        buf_init(&c->json, REST_BODY_MAX);
+    }
 }
 
 static void write_problem(const struct pale_err *e, unsigned status, struct buf *b)
@@ -257,13 +275,13 @@ static void send_problem(struct conn *c, unsigned status, const struct pale_err 
     snprintf(more, sizeof(more), "%s%s%s", headers, status == 429 || status == 503 ? "Retry-After: 1\r\n" : "",
              status == 401 ? "WWW-Authenticate: Bearer realm=\"pale\"\r\n" : "");
     send_head(c, status, "application/problem+json", (long long)b.len, more);
-    if (!c->dead && !c->head_only)
+    if (!c->dead && !c->bare)
         conn_send(c, b.data, b.len);
 }
 
 void conn_refuse(struct conn *c, unsigned status, const struct pale_err *e, const char *headers)
 {
-    if (!c->body_done)
+    if (!c->body_done || status == 401) /* a stranger does not stay */
         c->close = true;
     send_problem(c, status, e, headers);
     if (!c->dead)
@@ -286,6 +304,17 @@ static void port_whole(struct call *call, unsigned status, const char *type, con
     conn_leave(c, was);
 }
 
+#define LENGTH_HEADER "Content-Length: "
+
+/* Of a header that we wrote. */
+static uint64_t read_length(const char *digit)
+{
+    uint64_t v = 0;
+    for (; *digit >= '0' && *digit <= '9'; digit++)
+        v = v * 10 + (uint64_t)(*digit - '0');
+    return v;
+}
+
 static void port_begin(struct call *call, unsigned status, const char *type, const char *headers)
 {
     struct conn *c = call->bringer;
@@ -300,13 +329,16 @@ static void port_begin(struct call *call, unsigned status, const char *type, con
     if (call->op->output == OUTPUT_WIRE) {
         c->state = CONN_WIRE;
         c->wants = c->lingers = c->close = true;
+        c->promised = UINT64_MAX;
         send_head(c, 101, NULL, SAID, call->accept);
         return conn_leave(c, was);
     }
     if (!c->body_done && call->op->input != INPUT_BYTES)
         c->close = true;
-    /* An operation that knows the length says it among its headers. */
-    c->chunked = !strstr(headers, "Content-Length:");
+    /* An operation that knows the length says it among its headers. It may have it from a box: we keep to it whatever comes. */
+    const char *length = strstr(headers, LENGTH_HEADER);
+    c->chunked = !length;
+    c->promised = length ? read_length(length + sizeof(LENGTH_HEADER) - 1) : 0;
     send_head(c, strstr(headers, "Content-Range:") ? 206 : status, type, c->chunked ? UNKNOWN : SAID, headers);
     conn_leave(c, was);
 }
@@ -315,6 +347,10 @@ static bool port_write(struct call *call, const void *p, size_t n)
 {
     struct conn *c = call->bringer;
     char head[CHUNKS_HEAD_MAX];
+    if (!c->chunked) { /* more than was promised would be taken for the next answer */
+        n = n < c->promised ? n : (size_t)c->promised;
+        c->promised -= n;
+    }
     if (n == 0)
         return true;
     bool was = enter(c);
@@ -336,7 +372,7 @@ static void port_end(struct call *call, bool whole)
 {
     struct conn *c = call->bringer;
     bool was = enter(c);
-    if (!whole)
+    if (!whole || (!c->chunked && c->promised > 0))
         c->close = true; /* the missing end tells that there was more to come */
     else if (c->chunked)
         conn_send(c, "0\r\n\r\n", 5);
@@ -429,6 +465,18 @@ static void copy_header(const struct http_head *h, const char *name, char *ret, 
     snprintf(ret, cap, "%.*s", t ? (int)t->len : 0, t ? t->at : "");
 }
 
+static int check_share(struct conn *c, const struct caller *who)
+{
+    struct pale_err e;
+    size_t n = 0;
+    for (const struct conn *x = c->server->conns; x && who->token[0]; x = x->next)
+        n += x->call && strcmp(x->call->who.token, who->token) == 0;
+    if (n <= REST_CALLS_PER_TOKEN)
+        return 0;
+    err_set(&e, PALE_BUSY, "this token has %u requests under way; try again when one has ended", REST_CALLS_PER_TOKEN);
+    return conn_refuse(c, 429, &e, ""), -1;
+}
+
 static int check_call(struct conn *c, const struct http_head *h, struct call *call)
 {
     struct pale_err e;
@@ -439,7 +487,7 @@ static int check_call(struct conn *c, const struct http_head *h, struct call *ca
         return conn_refuse(c, 403, &e, ""), -1;
     if (access_caller(c->server, c->local, h, &call->who, &status, &e) < 0)
         return conn_refuse(c, e.code == PALE_DENIED ? status : err_http_status(e.code), &e, ""), -1;
-    if (find_op(c, h, call) < 0)
+    if (check_share(c, &call->who) < 0 || find_op(c, h, call) < 0)
         return -1;
     if (!access_may(&call->who, call->op)) {
         err_set(&e, PALE_DENIED, "this token has no right to %s", call->op->name);
@@ -503,6 +551,7 @@ static void begin_request(struct conn *c, const struct http_head *h)
     struct pale_err e;
     c->begun = c->chunked = c->ended = c->wants = c->waits_room = false;
     c->close = h->close;
+    c->bare = http_is(&h->method, "HEAD");
     c->body_done = h->body == HTTP_BODY_NONE || (h->body == HTTP_BODY_LENGTH && h->length == 0);
     c->chunks = (struct chunks){0};
     struct call *call = call_new(c->server->world);
@@ -591,8 +640,11 @@ static bool take_head(struct conn *c)
     struct pale_err e;
     size_t used = 0;
     /* Empty lines before a request are forgiven by all servers. */
-    while (c->in.len >= 2 && memcmp(c->in.data, "\r\n", 2) == 0)
-        buf_consume(&c->in, 2);
+    size_t empty = 0;
+    while (c->in.len - empty >= 2 && memcmp(c->in.data + empty, "\r\n", 2) == 0)
+        empty += 2;
+    if (empty > 0)
+        buf_consume(&c->in, empty);
     if (c->in.len == 0 || (c->ended && c->close) || c->out.len > REST_OUT_HIGH)
         return false;
     int got = http_head_parse((const char *)c->in.data, c->in.len, HTTP_REQUEST, &h, &used);
@@ -602,7 +654,6 @@ static bool take_head(struct conn *c)
         return false;
     }
     c->close = got < 0;
-    c->head_only = http_is(&h.method, "HEAD");
     c->server->world->counts.requests++;
     if (got < 0) {
         err_set(&e, PALE_BAD_INPUT, "this is no request that can be understood");
@@ -637,8 +688,7 @@ static void process(struct conn *c)
             passing_take(c);
             more = false;
             break;
-        case CONN_LAST:
-            buf_clear(&c->in);
+        case CONN_LEAVING:
             more = false;
             break;
         }
@@ -663,6 +713,8 @@ static void client_left(struct conn *c)
 
 static void take_bytes(struct conn *c)
 {
+    if (c->state == CONN_LEAVING)
+        buf_clear(&c->in);
     if (!buf_reserve(&c->in, READ_STEP))
         return conn_cut(c);
     ssize_t n = recv(c->source.fd, c->in.data + c->in.len, c->in.cap - c->in.len, MSG_DONTWAIT);
@@ -681,7 +733,7 @@ static void on_ready(struct loop_source *s, uint32_t events)
     struct conn *c = of_source(s);
     c->busy = true;
     /* One that leaves while the keeper takes nothing from it is gone, as it is for a keeper. */
-    if (events & (EPOLLERR | EPOLLHUP) || (c->state == CONN_WIRE && !c->left && (events & EPOLLRDHUP)))
+    if (events & (EPOLLERR | EPOLLHUP) || (c->state == CONN_WIRE && !c->wants && !c->left && (events & EPOLLRDHUP)))
         conn_cut(c);
     if (!c->dead && (events & EPOLLOUT)) {
         conn_flush(c);
@@ -695,6 +747,8 @@ static void on_ready(struct loop_source *s, uint32_t events)
     }
     if (!c->dead && (events & EPOLLIN))
         take_bytes(c);
+    else if (!c->dead && (events & EPOLLRDHUP))
+        client_left(c); /* one that has sent more ahead than we read */
     if (!c->dead)
         conn_flush(c);
     c->busy = false;
@@ -706,7 +760,7 @@ static void on_timer(struct loop_timer *t)
 {
     struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, timer));
     int64_t now = clock_ms();
-    bool waits = c->state == CONN_HEAD || c->state == CONN_BODY || c->state == CONN_LAST;
+    bool waits = c->state == CONN_HEAD || c->state == CONN_BODY || c->state == CONN_LEAVING;
     if (!waits)
         c->deadline_ms = now + REST_IDLE_MS;
     if (c->deadline_ms > now)
@@ -751,12 +805,12 @@ static bool is_own_user(int fd)
 
 static void accept_from(struct server *s, struct loop_source *source, bool local)
 {
-    if (s->count >= REST_CONNS_MAX) {
-        s->full = true;
-        loop_want(s->loop, source, 0);
-        return;
-    }
+    /* Who needs no token cannot be kept out by those who have none. */
+    if (s->count >= s->most - (local ? 0 : s->most / 8))
+        return stop_listening(s, source);
     int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), on = 1;
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
+        return stop_listening(s, source); /* it would be told of the same one again at once */
     if (fd < 0)
         return;
     if (local && !is_own_user(fd)) {
@@ -782,28 +836,39 @@ static void on_tcp(struct loop_source *source, uint32_t events)
     accept_from((struct server *)((char *)source - offsetof(struct server, tcp)), source, false);
 }
 
+/* Streams have no end of their own. Commands whose clients are cut off now go on: the next daemon has them. */
+static void on_last(struct loop_timer *t)
+{
+    struct server *s = (struct server *)((char *)t - offsetof(struct server, last));
+    s->world->ending = true;
+    s->loop->stop = true;
+}
+
+/* Each may need a second descriptor, for the keeper of its box. */
+static size_t most_conns(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur >= 2 * REST_CONNS_MAX + REST_FDS_ELSE)
+        return REST_CONNS_MAX;
+    return files.rlim_cur > REST_FDS_ELSE + 32 ? (size_t)(files.rlim_cur - REST_FDS_ELSE) / 2 : 16;
+}
+
 int server_open(struct server *s, int local_fd, int tcp_fd, struct pale_err *e)
 {
     s->local = (struct loop_source){.fd = local_fd, .ready = on_local};
     s->tcp = (struct loop_source){.fd = tcp_fd, .ready = on_tcp};
+    s->most = most_conns();
+    s->again = (struct loop_timer){.fire = on_again};
+    s->last = (struct loop_timer){.fire = on_last};
     int r = loop_add(s->loop, &s->local, EPOLLIN, e);
     return r == 0 && tcp_fd >= 0 ? loop_add(s->loop, &s->tcp, EPOLLIN, e) : r;
 }
 
-/* Nobody must wait in the queue of a listener whose daemon takes no more. */
-static void stop_listening(struct server *s, struct loop_source *source)
+static void close_listener(struct server *s, struct loop_source *source)
 {
-    if (source->fd < 0)
-        return;
-    loop_remove(s->loop, source);
-    close(source->fd);
-    source->fd = -1;
-}
-
-static void on_drained(struct loop_timer *t)
-{
-    struct server *s = (struct server *)((char *)t - offsetof(struct server, drain));
-    s->loop->stop = true;
+    if (source->fd >= 0)
+        loop_remove(s->loop, source);
+    own_close(&source->fd);
 }
 
 static bool is_endless(const struct call *call)
@@ -816,10 +881,11 @@ void server_drain(struct server *s)
     if (s->draining)
         return;
     s->draining = true;
-    stop_listening(s, &s->local);
-    stop_listening(s, &s->tcp);
-    s->drain.fire = on_drained;
-    loop_arm(s->loop, &s->drain, clock_ms() + REST_DRAIN_MS);
+    /* Closed, or whoever comes would wait for us, and the next daemon would not get the port. */
+    close_listener(s, &s->local);
+    close_listener(s, &s->tcp);
+    loop_disarm(s->loop, &s->again);
+    loop_arm(s->loop, &s->last, clock_ms() + REST_DRAIN_MS);
     for (struct conn *c = s->conns, *next; c; c = next) {
         next = c->next;
         if (is_endless(c->call) || (!c->call && c->out.len == 0))

@@ -13,12 +13,15 @@
 #include "ops/call.h"
 
 #define REST_CONNS_MAX 2048u
+#define REST_FDS_ELSE 64u          /* descriptors for what is no connection */
+#define REST_AGAIN_MS 100          /* without a descriptor to be had, until the next try */
+#define REST_DRAIN_MS 4000         /* for the last answers; less than the steward gives us */
 #define REST_BODY_MAX (1u << 20)   /* of JSON: an exec request carries a whole argument list */
 #define REST_OUT_HIGH (256u << 10) /* unsent bytes at which whoever writes is asked to wait */
 #define REST_OUT_MAX (16u << 20)   /* a whole answer may be longer than that, but not without end */
 #define REST_HEAD_WAIT_MS 10000    /* for the rest of a request once it has begun */
 #define REST_IDLE_MS 120000        /* between requests */
-#define REST_DRAIN_MS 3000         /* for answers that are under way when the daemon ends */
+#define REST_LINGER_MS 2000        /* for a body that nobody wants, after the answer */
 #define REST_CALLS_PER_TOKEN 512u
 
 struct conn;
@@ -28,11 +31,11 @@ struct server {
     struct world *world;
     struct loop_source local, tcp; /* listeners; fd -1: none */
     unsigned port;                 /* of tcp */
+    struct loop_timer again, last; /* to listen again; to end whoever is still there */
     struct conn *conns;
-    size_t count;
-    bool full;     /* connections wait to be let in until one leaves */
-    bool draining; /* no new requests; the loop ends when the last answer is out, or has had its time */
-    struct loop_timer drain;
+    size_t count, most; /* an eighth of them for the unix socket alone */
+    bool full;          /* connections wait to be let in until one leaves */
+    bool draining;      /* no new requests; the loop ends when the last answer is out */
 };
 
 enum conn_state {
@@ -41,7 +44,7 @@ enum conn_state {
     CONN_CALL,
     CONN_SOCKET,
     CONN_WIRE, /* bytes pass unread */
-    CONN_LAST, /* … until all was said: the client is listened to until it leaves, or what is on its way to it would be lost */
+    CONN_LEAVING,
 };
 
 struct conn {
@@ -61,9 +64,10 @@ struct conn {
     bool wants;      /* the operation takes pieces */
     bool body_done;
     bool begun, chunked, close, ended, busy, dead;
-    bool head_only;     /* of the answer to HEAD: its body would be taken for the next answer */
+    bool bare;          /* of a HEAD: an answer has no body, though its head tells of one */
+    uint64_t promised;  /* bytes of an answer whose length was told, that are still to come */
     bool left;          /* the client has closed its end */
-    bool lingers;       /* ends by way of CONN_LAST */
+    bool lingers;       /* the client may be sending when it is answered last */
     bool waits_room;    /* a write was told to wait */
     struct buf message; /* of a WebSocket, in several frames */
     bool message_text, message_open;

@@ -60,6 +60,7 @@ void socket_hang_up(struct call *call, unsigned status, const char *reason)
     say_close(c, status, reason);
     if (!c->dead) {
         c->close = true;
+        c->body_done = false; /* it may be sending still, and is to read this first */
         conn_answered(c);
     }
     conn_leave(c, was);

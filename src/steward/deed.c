@@ -61,8 +61,21 @@ static int read_policy(const char *file, int in_fd, struct policy *ret, struct p
     return r < 0 ? r : policy_parse(buf_text(&out), out.len, ret, e);
 }
 
+/* Paths as they are written, or as the host has them. Whoever may not have them must not learn which there are: he is judged by the first
+ * before the second is asked for. */
+enum paths { PATHS_WRITTEN, PATHS_REAL };
+
+static int set_one(struct policy *p, const char *key, const char *value, enum paths paths, struct pale_err *e)
+{
+    static const char *const of_host[] = {"read", "write", "volumes", "volume_root", "project.path"};
+    for (size_t i = 0; paths == PATHS_WRITTEN && i < sizeof(of_host) / sizeof(of_host[0]); i++)
+        if (strcmp(key, of_host[i]) == 0)
+            return policy_set(p, key, value, e);
+    return intake_set(p, key, value, e);
+}
+
 /* KEY TAB VALUE, line by line. */
-static int apply_sets(struct policy *p, const char *sets, struct pale_err *e)
+static int apply_sets(struct policy *p, const char *sets, enum paths paths, struct pale_err *e)
 {
     own_mem char *copy = strdup(sets);
     if (!copy)
@@ -72,7 +85,7 @@ static int apply_sets(struct policy *p, const char *sets, struct pale_err *e)
         if (!end || !tab || tab > end)
             return err_set(e, PALE_PROTOCOL, "an order has no such form");
         *end = *tab = 0;
-        int r = intake_set(p, at, tab + 1, e);
+        int r = set_one(p, at, tab + 1, paths, e);
         if (r < 0)
             return r;
         at = end + 1;
@@ -80,7 +93,7 @@ static int apply_sets(struct policy *p, const char *sets, struct pale_err *e)
     return 0;
 }
 
-static int make_policy(const struct msg_deed *m, struct policy *ret, struct pale_err *e)
+static int make_policy(const struct msg_deed *m, enum paths paths, struct policy *ret, struct pale_err *e)
 {
     own_policy p = {0};
     int r;
@@ -90,8 +103,8 @@ static int make_policy(const struct msg_deed *m, struct policy *ret, struct pale
     } else
         r = policy_init(&p, e);
     if (r == 0)
-        r = apply_sets(&p, m->sets, e);
-    if (r == 0)
+        r = apply_sets(&p, m->sets, paths, e);
+    if (r == 0 && paths == PATHS_REAL)
         r = intake_check(&p, NULL, e);
     if (r == 0) {
         *ret = p;
@@ -130,10 +143,14 @@ static int check_tenant(const char *tenant, const struct policy *p, struct pale_
 static int do_make(struct deed *d, struct pale_err *e)
 {
     const struct msg_deed *m = d->order;
-    own_policy p = {0};
+    own_policy p = {0}, written = {0};
     own_reach reach = {.fd = -1};
     reach_init(&reach);
-    int r = make_policy(m, &p, e);
+    int r = m->tenant[0] ? make_policy(m, PATHS_WRITTEN, &written, e) : 0;
+    if (r == 0 && m->tenant[0])
+        r = check_tenant(m->tenant, &written, e);
+    if (r == 0)
+        r = make_policy(m, PATHS_REAL, &p, e);
     if (r == 0)
         r = check_tenant(m->tenant, &p, e);
     if (r < 0)
@@ -200,6 +217,18 @@ static int tell_audit(struct deed *d, const struct policy *old, const struct pol
     return r;
 }
 
+/* A whole one, or what there is with some of it changed. */
+static int next_policy(const struct deed *d, enum paths paths, struct policy *ret, struct pale_err *e)
+{
+    const struct msg_deed *m = d->order;
+    if (m->policy[0])
+        return make_policy(m, paths, ret, e);
+    int r = life_policy(&d->place, ret, e);
+    if (r == 0)
+        r = apply_sets(ret, m->sets, paths, e);
+    return r == 0 && paths == PATHS_REAL ? intake_check(ret, NULL, e) : r;
+}
+
 /* Only of a box that does not run: what a wall was built with does not change under it. */
 static int do_policy(struct deed *d, struct pale_err *e)
 {
@@ -215,10 +244,14 @@ static int do_policy(struct deed *d, struct pale_err *e)
     if (flock(lock, LOCK_EX | LOCK_NB) < 0)
         return err_set(e, PALE_BUSY, "box %s runs; stop it first: a policy changes between two starts", d->place.name);
     int r = life_policy(&d->place, &old, e);
-    if (r == 0 && m->policy[0])
-        r = make_policy(m, &new, e);
-    else if (r == 0 && (r = life_policy(&d->place, &new, e)) == 0 && (r = apply_sets(&new, m->sets, e)) == 0)
-        r = intake_check(&new, NULL, e);
+    if (r == 0 && m->narrower) {
+        own_policy written = {0};
+        r = next_policy(d, PATHS_WRITTEN, &written, e);
+        if (r == 0)
+            r = policy_narrow(&old, &written, e);
+    }
+    if (r == 0)
+        r = next_policy(d, PATHS_REAL, &new, e);
     if (r == 0 && m->narrower)
         r = policy_narrow(&old, &new, e);
     if (r == 0)

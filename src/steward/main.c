@@ -296,7 +296,7 @@ static int start_paled(struct steward *s, struct pale_err *e)
 static void begin_deed(struct steward *s, int fd)
 {
     if (s->deeds >= DEEDS_MAX)
-        return; /* closing the connection says no */
+        return; /* of a paled that has ended: closing the connection says no */
     if (!s->home_tried) {
         s->home_tried = true;
         if (reach_home(&s->home, NULL) < 0)
@@ -423,7 +423,8 @@ static int run(struct steward *s)
     int64_t until = 0;
     struct pale_err e;
     while (!s->ending || s->paled > 0) {
-        struct pollfd p[2] = {{.fd = s->signals, .events = POLLIN}, {.fd = s->link, .events = POLLIN}};
+        /* With as many deeds as may be, paled waits in the kernel and says so to its clients. */
+        struct pollfd p[2] = {{.fd = s->signals, .events = POLLIN}, {.fd = s->deeds < DEEDS_MAX ? s->link : -1, .events = POLLIN}};
         if (s->ending && until == 0)
             until = clock_ms() + END_WAIT_MS;
         if (s->ending && clock_ms() >= until && s->paled > 0)

@@ -57,7 +57,8 @@ enum wire_type {
     ASK_PROVE,     /* one byte: 1 for the full probe */
     ASK_ATTACH,    /* struct msg_attach: to a command that lasts, for its input and output */
     ASK_JOB_INPUT, /* struct msg_job_ref: ASK_STDIN follows, then ASK_INPUT_END; its output goes elsewhere */
-    ASK_INPUT_END, /* one byte, 1: the command's input ends with it. Answered when all that came before has been taken */
+    ASK_INPUT_END, /* one byte, 1: the command's input ends with it. Answered when all that came before has been taken: with TELL_JOB, and
+                    * after ASK_JOB_INPUT with TELL_DONE */
     ASK_WATCH,     /* TELL_INFO, then TELL_JOB whenever one begins or ends and TELL_INFO when the box's state changes */
     ASK_FREEZE,    /* TELL_DONE once every process of the box stands still */
     ASK_THAW,      /* TELL_DONE once they go on */

@@ -167,6 +167,30 @@ def test_stop_ends_commands_and_keeps_files(api):
     assert api.read("b", "/home/agent/kept") == b"kept"
 
 
+def test_a_box_gets_another_name(api):
+    api.make("b")
+    api.write("b", "/home/agent/kept", b"kept")
+    api.bad("POST", "/v1/boxes/b/rename", {"name": "c"}, 429, "busy")
+    api.good("POST", "/v1/boxes/b/stop")
+    api.make("taken", start=False)
+    api.bad("POST", "/v1/boxes/b/rename", {"name": "taken"}, 409, "exists")
+    api.bad("POST", "/v1/boxes/b/rename", {"name": "../x"}, 400, "bad-input")
+    api.bad("POST", "/v1/boxes/nobody/rename", {"name": "c"}, 404, "not-found")
+    renamed = api.good("POST", "/v1/boxes/b/rename", {"name": "c"})
+    assert renamed["name"] == "c" and names(api) == ["c", "taken"]
+    assert api.read("c", "/home/agent/kept") == b"kept"
+
+
+def test_a_box_is_frozen_and_goes_on(api):
+    api.make("b")
+    a = api.post("/v1/boxes/b/freeze")
+    if a.status == 501:
+        pytest.skip("nothing on this host can freeze a box")
+    assert a.json()["state"] == "frozen" == state(api, "b")
+    assert api.good("POST", "/v1/boxes/b/thaw")["state"] in ("ready", "running")
+    assert api.out("b", "echo on") == "on\n"
+
+
 def test_many_boxes_at_once_from_many_clients(api):
     procs = []
     for i in range(8):
