@@ -12,6 +12,7 @@
 #include "box/reach.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
+#include "cli/far.h"
 #include "cli/lookup.h"
 #include "cli/shown_receipt.h"
 #include "cli/verbs.h"
@@ -148,6 +149,8 @@ static int run_create(struct args *a)
     struct pale_err e;
     sigset_t old;
     own_policy policy = {0};
+    if (a->host)
+        return far_create(a);
     if (boxflags_policy(a, &policy, &e) < 0)
         return cli_fail(a, &e);
     put_off_signals(&old);
@@ -209,6 +212,8 @@ static int run_ls(struct args *a)
     struct pale_err e;
     static const char *const heads[] = {"NAME", "SCOPE", "STATE", "JOBS", "ID"};
     own_listing l = {0};
+    if (a->host)
+        return far_ls(a);
     listing_init(&l, a, heads, 5);
     if (place_each(true, list_one, &l, &e) < 0)
         return cli_fail(a, &e);
@@ -224,6 +229,8 @@ static int run_inspect(struct args *a)
     own_buf b = {0};
     struct msg_info info = {0};
     char digest[SHA256_HEX];
+    if (a->host)
+        return far_inspect(a);
     reach_init(&r);
     if (lookup_box(a, a->word[0], &p, &e) < 0 || life_policy(&p, &policy, &e) < 0)
         return cli_fail(a, &e);
@@ -271,6 +278,8 @@ static int run_stop(struct args *a)
 {
     struct pale_err e;
     struct place p;
+    if (a->host)
+        return far_stop(a);
     for (int i = 0; i < a->count; i++)
         if (lookup_box(a, a->word[i], &p, &e) < 0 || life_stop(&p, false, &e) < 0)
             return cli_fail(a, &e);
@@ -290,6 +299,8 @@ static int run_rm(struct args *a)
     struct pale_err e;
     struct place p;
     int removed = 0;
+    if (a->host)
+        return far_rm(a);
     for (int i = 0; i < a->count; i++) {
         int r = lookup_box(a, a->word[i], &p, &e);
         if (r == -PALE_NOT_FOUND && args_has(a, "force"))

@@ -46,7 +46,7 @@ struct call_port {
     bool (*write)(struct call *c, const void *p, size_t n);
     void (*end)(struct call *c, bool whole);
     void (*fail)(struct call *c, const struct pale_err *e);
-    /* Pieces of an INPUT_BYTES body come while on. */
+    /* Pieces of an INPUT_BYTES body, or of what comes over an OUTPUT_WIRE, come while on. */
     void (*want)(struct call *c, bool on);
     /* A message of an OUTPUT_SOCKET; as write. */
     bool (*message)(struct call *c, bool text, const void *p, size_t n);

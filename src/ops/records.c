@@ -35,12 +35,22 @@ static int open_record(const char *id, const char *name, struct pale_err *e)
     return fd;
 }
 
+/* The number and digest of the last record, as they stand beside the log: who has only the log cannot tell that it lost its end. */
+static void read_head(const char *id, char *ret, size_t cap)
+{
+    struct pale_err e;
+    own_fd fd = open_record(id, "audit.head", &e);
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, ret, cap - 1);
+    ret[n > 0 ? n : 0] = 0;
+    ret[strspn(ret, "0123456789abcdef ")] = 0;
+}
+
 /* Lines of the log as they stand there, from a byte on: X-Next-Offset says where to go on. */
 void op_audit(struct call *c)
 {
     struct pale_err e;
     struct stat st;
-    char header[80];
+    char header[200], head[96];
     uint64_t offset = call_number(c, "offset", 0);
     const struct core_box *b = talk_find(c);
     if (!b)
@@ -52,11 +62,13 @@ void op_audit(struct call *c)
     buf_init(&text, AUDIT_BYTES_MAX);
     if (fstat(fd, &st) < 0 || offset > (uint64_t)st.st_size || !buf_reserve(&text, AUDIT_BYTES_MAX))
         return call_refuse(c, PALE_BAD_INPUT, "offset: the log has %lld bytes", (long long)st.st_size);
+    read_head(b->id, head, sizeof(head)); /* first, so that the log is never behind it */
     ssize_t n = pread(fd, text.data, AUDIT_BYTES_MAX, (off_t)offset);
     /* Whole lines; one that is being written comes with the next answer. */
     const uint8_t *end = n > 0 ? memrchr(text.data, '\n', (size_t)n) : NULL;
     text.len = end ? (size_t)(end + 1 - text.data) : 0;
-    snprintf(header, sizeof(header), "X-Next-Offset: %llu\r\n", (unsigned long long)(offset + text.len));
+    snprintf(header, sizeof(header), "X-Next-Offset: %llu\r\n%s%s%s", (unsigned long long)(offset + text.len),
+             head[0] ? "X-Audit-Head: " : "", head, head[0] ? "\r\n" : "");
     call_hold(c);
     call_begin(c, "application/x-ndjson", header);
     call_write(c, text.data, text.len);

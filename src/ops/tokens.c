@@ -38,6 +38,7 @@ const char *const op_right_names[RIGHT_COUNT] = {
     [RIGHT_METRICS] = "metrics",
     [RIGHT_DOCTOR] = "doctor",
     [RIGHT_TOKENS] = "tokens",
+    [RIGHT_WIRE] = "wire",
 };
 
 static int64_t unix_ms(void)
@@ -98,7 +99,7 @@ static int read_rights(const struct call *c, enum registry_scope scope, uint64_t
         if (scope == REGISTRY_SCOPE_OPERATOR || !o->operators_only)
             most |= 1ull << o->right;
     if (scope == REGISTRY_SCOPE_BOX)
-        most &= ~(1ull << RIGHT_BOX_MAKE | 1ull << RIGHT_BOX_REMOVE);
+        most &= ~(1ull << RIGHT_BOX_MAKE | 1ull << RIGHT_BOX_REMOVE | 1ull << RIGHT_WIRE);
     most &= c->who.rights | 1ull << RIGHT_NONE; /* nobody gives what he does not have */
     *ret = most;
     if (!v->given)

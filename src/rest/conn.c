@@ -21,6 +21,7 @@
 #include "ops/world.h"
 #include "rest/access.h"
 #include "rest/route.h"
+#include "wire/message.h"
 
 #define IN_MAX (WS_HEAD_MAX + WS_PAYLOAD_MAX + 65536u)
 #define IN_HIGH 65536u /* bytes read ahead of what is served; a frame of a socket is read whole */
@@ -119,10 +120,10 @@ void conn_cut(struct conn *c)
 
 static void set_events(struct conn *c)
 {
-    bool reads = true;
+    bool reads = c->state != CONN_WIRE || c->wants;
     /* A client that sends more while it is served is not read on, but it is noticed if it leaves. */
     if (c->in.len >= (c->state == CONN_SOCKET ? WS_HEAD_MAX + WS_PAYLOAD_MAX : IN_HIGH) || c->left ||
-        (c->state != CONN_SOCKET && c->out.len > REST_OUT_HIGH))
+        (c->state != CONN_SOCKET && c->state != CONN_WIRE && c->out.len > REST_OUT_HIGH))
         reads = false;
     reads = reads || c->state == CONN_LEAVING;
     loop_want(c->server->loop, &c->source,
@@ -159,7 +160,7 @@ void conn_flush(struct conn *c)
         buf_init(&c->out, REST_OUT_MAX);
     }
     if (!c->dead && c->out.len == 0 && c->ended && c->close && c->state != CONN_LEAVING) {
-        if (c->body_done || c->left)
+        if ((c->body_done && !c->lingers) || c->left)
             return conn_cut(c);
         linger(c);
     }
@@ -237,7 +238,7 @@ static void send_head(struct conn *c, unsigned status, const char *type, long lo
         buf_addf(&b, "Content-Length: %lld\r\n", length);
     if (length == UNKNOWN)
         buf_add_text(&b, "Transfer-Encoding: chunked\r\n");
-    if (c->close)
+    if (c->close && status != 101)
         buf_add_text(&b, "Connection: close\r\n");
     buf_add_text(&b, headers);
     buf_add_text(&b, "\r\n");
@@ -338,6 +339,13 @@ static void port_begin(struct call *call, unsigned status, const char *type, con
     if (call->op->output == OUTPUT_SOCKET) {
         c->state = CONN_SOCKET;
         c->wants = true;
+        send_head(c, 101, NULL, SAID, call->accept);
+        return conn_leave(c, was);
+    }
+    if (call->op->output == OUTPUT_WIRE) {
+        c->state = CONN_WIRE;
+        c->wants = c->lingers = c->close = true;
+        c->promised = UINT64_MAX;
         send_head(c, 101, NULL, SAID, call->accept);
         return conn_leave(c, was);
     }
@@ -532,16 +540,24 @@ static void run_call(struct conn *c)
     call_drop(call);
 }
 
-/* An operation whose answer is a socket gets one before it runs. */
+/* An operation whose answer is another protocol hears that the client speaks it before it runs. */
 static int upgrade(struct conn *c, const struct http_head *h)
 {
     struct pale_err e;
     own_buf headers = {0};
     buf_init(&headers, 1024);
-    if (c->call->op->output != OUTPUT_SOCKET)
+    switch (c->call->op->output) {
+    case OUTPUT_SOCKET:
+        if (socket_accept(h, &headers, &e) < 0)
+            return conn_refuse(c, 426, &e, "Upgrade: websocket\r\n"), -1;
+        break;
+    case OUTPUT_WIRE:
+        if (passing_accept(h, &headers, &e) < 0)
+            return conn_refuse(c, 426, &e, "Upgrade: pale-wire\r\nPale-Wire-Version: " WIRE_VERSION_TEXT "\r\n"), -1;
+        break;
+    default:
         return 0;
-    if (socket_accept(h, &headers, &e) < 0)
-        return conn_refuse(c, 426, &e, "Upgrade: websocket\r\n"), -1;
+    }
     snprintf(c->call->accept, sizeof(c->call->accept), "%s", buf_text(&headers));
     return 0;
 }
@@ -679,6 +695,9 @@ static bool advance(struct conn *c)
     case CONN_SOCKET:
         socket_take(c);
         return false;
+    case CONN_WIRE:
+        passing_take(c);
+        return false;
     case CONN_LEAVING:
         return false;
     }
@@ -704,6 +723,8 @@ static void process(struct conn *c)
 static void client_left(struct conn *c)
 {
     c->left = c->close = true;
+    if (c->state == CONN_WIRE && c->call)
+        return passing_left(c);
     /* Nobody waits for an answer any more, unless it stands there ready to be sent. */
     if (c->call || c->out.len == 0)
         conn_cut(c);
@@ -720,7 +741,9 @@ static void take_bytes(struct conn *c)
     ssize_t n = recv(c->source.fd, c->in.data + c->in.len, c->in.cap - c->in.len, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n <= 0)
+    if (n < 0)
+        return conn_cut(c);
+    if (n == 0)
         return client_left(c);
     c->in.len += (size_t)n;
     process(c);
@@ -730,7 +753,8 @@ static void on_ready(struct loop_source *s, uint32_t events)
 {
     struct conn *c = of_source(s);
     c->busy = true;
-    if (events & (EPOLLERR | EPOLLHUP))
+    /* One that leaves while the keeper takes nothing from it is gone, as it is for a keeper. */
+    if (events & (EPOLLERR | EPOLLHUP) || (c->state == CONN_WIRE && !c->wants && !c->left && (events & EPOLLRDHUP)))
         conn_cut(c);
     if (!c->dead && (events & EPOLLOUT) && c->state == CONN_SOCKET)
         process(c); /* it may have waited for room to answer */
@@ -828,8 +852,10 @@ static void accept_from(struct server *s, struct loop_source *source, bool local
         close(fd);
         return;
     }
-    if (!local)
+    if (!local) {
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    }
     add_conn(s, fd, local);
 }
 

@@ -41,7 +41,14 @@ struct server {
     bool draining;      /* no new requests; the loop ends when the last answer is out */
 };
 
-enum conn_state { CONN_HEAD, CONN_BODY, CONN_CALL, CONN_SOCKET, CONN_LEAVING };
+enum conn_state {
+    CONN_HEAD,
+    CONN_BODY,
+    CONN_CALL,
+    CONN_SOCKET,
+    CONN_WIRE, /* bytes pass unread */
+    CONN_LEAVING,
+};
 
 struct conn {
     struct server *server;
@@ -64,6 +71,7 @@ struct conn {
     bool bare;          /* of a HEAD: an answer has no body, though its head tells of one */
     uint64_t promised;  /* bytes of an answer whose length was told, that are still to come */
     bool left;          /* the client has closed its end */
+    bool lingers;       /* the client may be sending when it is answered last */
     bool waits_room;    /* a write was told to wait */
     struct buf message; /* of a WebSocket, in several frames */
     bool message_text, message_open;
@@ -90,5 +98,9 @@ void conn_refuse(struct conn *c, unsigned status, const struct pale_err *e, cons
 /* socket.c: takes what it can of c->in; and the functions of the port. */
 int socket_accept(const struct http_head *h, struct buf *ret_headers, struct pale_err *e) MUST_CHECK;
 void socket_take(struct conn *c);
+/* passing.c: the same for bytes that nobody here reads. */
+int passing_accept(const struct http_head *h, struct buf *ret_headers, struct pale_err *e) MUST_CHECK;
+void passing_take(struct conn *c);
+void passing_left(struct conn *c);
 bool socket_message(struct call *call, bool text, const void *p, size_t n);
 void socket_hang_up(struct call *call, unsigned status, const char *reason);
