@@ -332,6 +332,43 @@ static void check_head(struct audit_check *c, const char *path)
     bad(c, 0, seq > c->records ? "records are missing at the end" : "the head does not fit the last record");
 }
 
+/* Is the record that was told as the last among them? */
+static void check_told(struct audit_check *c, uint64_t seq, const char *head, bool found)
+{
+    if (!c->good || (c->records == 0 && head[0] == 0))
+        return;
+    if (head[0] == 0)
+        bad(c, 0, "nobody told where the log ends");
+    else if (!found)
+        bad(c, 0, seq > c->records ? "records are missing at the end" : "the head does not fit its record");
+}
+
+void audit_verify_text(const char *text, size_t n, const char *head, struct audit_check *ret)
+{
+    struct audit_check c = {.good = true};
+    struct walk w = {.check = &c, .next_seq = 1};
+    uint64_t seq = 0;
+    bool going = true, found = false;
+    char number[24] = "";
+    memcpy(c.head, zeros, sizeof(zeros));
+    if (strlen(head) == 20 + 1 + SHA256_HEX - 1)
+        memcpy(number, head, 20);
+    const char *digits = number + strspn(number, "0");
+    if (!number_u64(*digits ? digits : "0", UINT64_MAX, &seq))
+        seq = 0;
+    for (size_t at = 0; going && at < n;) {
+        const char *end = memchr(text + at, '\n', n - at);
+        size_t len = end ? (size_t)(end - text) - at : n - at;
+        uint64_t before = c.records;
+        going = step(&w, text + at, len);
+        if (c.records == seq && before < seq)
+            found = strcmp(c.head, head + 21) == 0;
+        at += len + (end ? 1 : 0);
+    }
+    check_told(&c, seq, head, found);
+    *ret = c;
+}
+
 int audit_verify(const char *path, const struct audit_anchor *anchor, struct audit_check *ret, struct pale_err *e)
 {
     FILE *f = fopen(path, "re");

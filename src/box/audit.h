@@ -58,3 +58,7 @@ int audit_verify(const char *path, const struct audit_anchor *anchor, struct aud
 
 /* How far a log has come by its head file; seq 0 if it has not begun. */
 int audit_head(const char *path, struct audit_anchor *ret, struct pale_err *e) MUST_CHECK;
+
+/* The chain of a log that came from elsewhere, with the number and digest of a record that were told as its last ("": none were).
+ * Records after that one came while it was read. */
+void audit_verify_text(const char *text, size_t n, const char *head, struct audit_check *ret);

@@ -304,6 +304,8 @@ int reach_receive(struct reach *r, struct frame *ret, struct pale_err *e)
     int got;
     while ((got = reach_next(r, ret)) == 0) {
         int n = reach_fill(r);
+        if (n < 0 && errno == EAGAIN) /* whoever set a time on the socket */
+            return err_set(e, PALE_TIMEOUT, "no answer came in time");
         if (n < 0 && errno != ECONNRESET) /* that is the end of one that was killed before it had read our request */
             return err_os(e, "listen to the keeper");
         if (n <= 0)

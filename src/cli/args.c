@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the reading of a verb's words against its tables. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/nearest.h"
@@ -8,6 +9,7 @@
 
 const struct option common_options[] = {
     {"json", 0, NULL, "answer in JSON", NULL},
+    {"host", 0, "URL", "ask a daemon: unix:///…, http://127.0.0.1:PORT, https://… (PALE_HOST)", NULL},
     {"help", 'h', NULL, "show this text", NULL},
     {0},
 };
@@ -150,6 +152,14 @@ int args_parse(const struct verb *v, int argc, char **argv, struct args *ret, st
                        quote_into(shown, sizeof(shown), a->word[v->max], strlen(a->word[v->max])), v->name, v->usage);
     }
     return 0;
+}
+
+void args_set_host(struct args *a, const char *early)
+{
+    const char *given = args_get(a, "host"), *usual = getenv("PALE_HOST");
+    a->host = given ? given : early ? early : usual;
+    if (a->host && !a->host[0])
+        a->host = NULL;
 }
 
 const char *args_get(const struct args *a, const char *name)

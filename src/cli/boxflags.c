@@ -36,7 +36,7 @@ const struct option box_options[] = {
     {0},
 };
 
-static int load_base(const struct args *a, struct policy *ret, struct pale_err *e)
+int boxflags_file(const struct args *a, struct policy *ret, struct pale_err *e)
 {
     const char *file = args_get(a, "policy");
     if (!file)
@@ -70,7 +70,7 @@ void boxflags_pass_env(const struct policy *p, struct msg_exec *m)
 int boxflags_policy(const struct args *a, struct policy *ret, struct pale_err *e)
 {
     own_policy p = {0};
-    int r = load_base(a, &p, e);
+    int r = boxflags_file(a, &p, e);
     for (int i = 0; r == 0 && i < a->given_count; i++)
         if (a->given[i].option->key) {
             r = intake_set(&p, a->given[i].option->key, a->given[i].value, e);

@@ -7,15 +7,16 @@
 
 #include "base/limits.h"
 #include "base/quote.h"
-#include "cli/lookup.h"
 #include "wire/fileline.h"
 
 int chore_open(struct chore *q, struct args *a, const char *box, struct pale_err *e)
 {
-    struct place p;
     reach_init(&q->reach);
-    int r = lookup_box(a, box, &p, e);
-    return r < 0 ? r : reach_box(&q->reach, &p, true, e);
+    int r = door_find(&q->door, a, box, e);
+    if (r == 0)
+        r = door_reach(&q->door, &q->reach, true, e);
+    door_close(&q->door);
+    return r;
 }
 
 void chore_set(struct chore *q, const char *const *words)

@@ -6,9 +6,11 @@
 
 #include "box/reach.h"
 #include "cli/cli.h"
+#include "cli/door.h"
 #include "cli/session.h"
 
 struct chore {
+    struct door door;
     struct reach reach;
     struct msg_exec exec;
     struct session session; /* its streams may be set between chore_set and chore_run */

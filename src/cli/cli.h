@@ -38,6 +38,7 @@ struct args {
     char **word; /* positionals, and the command after them */
     int command; /* index of the command's first word in word; count if there is none */
     bool json;
+    const char *host; /* the daemon to ask, by --host or PALE_HOST; NULL: this host does it */
     int given_count;
     struct {
         const struct option *option;
@@ -46,6 +47,10 @@ struct args {
 };
 
 extern const struct verb *const cli_verbs[];
+
+/* Where the verb is to be done: --host among its options, else before it (early, may be NULL), else PALE_HOST. An empty one means
+ * this host. */
+void args_set_host(struct args *a, const char *early);
 
 /* Reads a verb's words. On failure the error says what is wrong and what is near. */
 int args_parse(const struct verb *v, int argc, char **argv, struct args *ret, struct pale_err *e) MUST_CHECK;

@@ -64,11 +64,28 @@ static void warm_stack(void)
     (void)madvise((void *)(top - STACK_BYTES), STACK_BYTES, MADV_POPULATE_WRITE);
 }
 
+/* --host may stand before the verb, as --host URL or --host=URL. Moves past it. */
+static int take_host(int *argc, char ***argv, const char **ret, struct pale_err *e)
+{
+    while (*argc > 1 && strncmp((*argv)[1], "--host", 6) == 0 && ((*argv)[1][6] == 0 || (*argv)[1][6] == '=')) {
+        bool apart = (*argv)[1][6] == 0;
+        if (apart && *argc < 3)
+            return err_set(e, PALE_BAD_INPUT, "--host needs a value: unix:///PATH, http://127.0.0.1:PORT or https://NAME");
+        *ret = apart ? (*argv)[2] : (*argv)[1] + 7;
+        *argc -= apart ? 2 : 1;
+        *argv += apart ? 2 : 1;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     static struct args args;
     struct pale_err e;
+    const char *host = NULL;
     warm_stack();
+    if (take_host(&argc, &argv, &host, &e) < 0)
+        return cli_fail(&args, &e);
     if (argc < 2) {
         cli_overview();
         return 125;
@@ -87,6 +104,7 @@ int main(int argc, char **argv)
         cli_help(v);
         return 0;
     }
+    args_set_host(&args, host);
     int status = v->run(&args);
     if (fflush(stdout) != 0 || ferror(stdout)) {
         err_os(&e, "write our standard output");

@@ -1,27 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Speaking to a daemon: requests over HTTP/1.1 on one connection, blocking. What comes back is read as strictly as what comes in. */
+/* Speaking to a daemon, the user's own or one elsewhere: requests over HTTP/1.1 on one connection, blocking, each within a time.
+ *
+ * What comes back is a stranger's: it is read as strictly as what comes in, and bounded. A token is taken from the environment or
+ * from a file, never from the command line, where others could read it, and goes over nothing that others could. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/jsonread.h"
+#include "net/hosturl.h"
 #include "net/httphead.h"
 
 #define REMOTE_ANSWER_MAX (64u << 20)
+#define REMOTE_WAIT_MS 90000 /* for one answer, unless PALE_HOST_WAIT says otherwise; a deed of the daemon's takes less than a minute */
 
 struct remote {
     int fd;
+    bool is_far, may_start;
+    struct hosturl url; /* if it is */
     struct buf in;
-    char host[300];  /* for the Host header */
     char token[256]; /* "": none */
+    uint64_t wait_ms;
+    int64_t until_ms;
+    /* Headers of the last answer; "" */
+    char next_offset[24], audit_head[96];
 };
 
 void remote_init(struct remote *r);
 void remote_close(struct remote *r);
 #define own_remote CLEANUP(remote_close) struct remote
 
-/* The user's own daemon over its socket; started if need be and start is set. */
-int remote_open_local(struct remote *r, bool start, struct pale_err *e) MUST_CHECK;
+/* Connects to the daemon that host says; NULL: the user's own over its socket, started if need be and start is set. */
+int remote_open(struct remote *r, const char *host, bool start, struct pale_err *e) MUST_CHECK;
 
 /* One request and the whole of its answer. json: the body, or NULL. An answer that tells of a failure becomes the error it tells. */
 int remote_call(struct remote *r, const char *method, const char *path, const char *json, struct buf *ret, struct pale_err *e) MUST_CHECK;
@@ -29,3 +39,6 @@ int remote_call(struct remote *r, const char *method, const char *path, const ch
 /* The same, read: value points into text. */
 int remote_ask(struct remote *r, const char *method, const char *path, const char *json, struct buf *text, struct jsonread *value,
                struct pale_err *e) MUST_CHECK;
+
+/* Leaves HTTP: the connection speaks the protocol of that box's keeper from now on. What has come of it already is in r->in. */
+int remote_wire(struct remote *r, const char *box, bool start, struct pale_err *e) MUST_CHECK;

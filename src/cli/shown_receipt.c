@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/own.h"
+#include "base/quote.h"
 #include "cli/cli.h"
 
 #define RECEIPT_MAX 65536
@@ -24,7 +25,7 @@ void shown_receipt_read(const struct place *p, struct buf *ret)
 
 void shown_receipt_line(struct buf *receipt)
 {
-    char probe[16], took[16], good[8], proved[80];
+    char probe[16], took[16], good[8], proved[80], safe[3][100]; /* it may have come from a daemon elsewhere */
     size_t attempts = 0;
     if (receipt->len == 0)
         return;
@@ -35,6 +36,7 @@ void shown_receipt_line(struct buf *receipt)
     cli_field(text, "proved_by", proved, sizeof(proved));
     for (const char *at = text; (at = strstr(at, "\"expected\":")); at++)
         attempts++;
-    printf("receipt   %s: %zu attempts of a %s probe in %s us%s%.12s\n", strcmp(good, "true") == 0 ? "good" : "BAD", attempts, probe, took,
-           proved[0] ? ", proved in full by " : "", proved);
+    printf("receipt   %s: %zu attempts of a %s probe in %s us%s%.12s\n", strcmp(good, "true") == 0 ? "good" : "BAD", attempts,
+           quote_into(safe[0], sizeof(safe[0]), probe, strlen(probe)), quote_into(safe[1], sizeof(safe[1]), took, strlen(took)),
+           proved[0] ? ", proved in full by " : "", quote_into(safe[2], sizeof(safe[2]), proved, strlen(proved)));
 }

@@ -12,6 +12,7 @@
 #include "box/checkpoint.h"
 #include "box/life.h"
 #include "cli/cli.h"
+#include "cli/far.h"
 #include "cli/lookup.h"
 #include "cli/verbs.h"
 
@@ -39,16 +40,10 @@ static int log_path(struct args *a, char *ret, size_t cap, struct pale_err *e)
     return r;
 }
 
-static int verify(struct args *a, const char *path)
+/* checkpoint: the record that one vouches for; 0 if none does. */
+static int tell_check(struct args *a, const struct audit_check *check, uint64_t checkpoint)
 {
-    struct audit_check c;
-    struct audit_anchor anchor = {0};
-    struct place p;
-    struct pale_err e;
-    if (!args_has(a, "runs") && (lookup_box(a, a->word[0], &p, &e) < 0 || checkpoint_find(life_born(&p), &anchor, &e) < 0))
-        return cli_fail(a, &e);
-    if (audit_verify(path, anchor.seq ? &anchor : NULL, &c, &e) < 0)
-        return cli_fail(a, &e);
+    const struct audit_check c = *check;
     if (a->json) {
         own_buf b = {0};
         struct json j;
@@ -59,7 +54,7 @@ static int verify(struct args *a, const char *path)
         json_u64(&j, "records", c.records);
         json_u64(&j, "torn", c.torn);
         json_text(&j, "head", c.head);
-        json_u64(&j, "checkpoint", anchor.seq);
+        json_u64(&j, "checkpoint", checkpoint);
         if (!c.good) {
             json_u64(&j, "line", c.bad_line);
             json_text(&j, "problem", c.problem);
@@ -75,6 +70,27 @@ static int verify(struct args *a, const char *path)
     else
         printf("BAD: %s\n", c.problem);
     return c.good ? 0 : 1;
+}
+
+static int verify(struct args *a, const char *path)
+{
+    struct audit_check c;
+    struct audit_anchor anchor = {0};
+    struct place p;
+    struct pale_err e;
+    if (!args_has(a, "runs") && (lookup_box(a, a->word[0], &p, &e) < 0 || checkpoint_find(life_born(&p), &anchor, &e) < 0))
+        return cli_fail(a, &e);
+    if (audit_verify(path, anchor.seq ? &anchor : NULL, &c, &e) < 0)
+        return cli_fail(a, &e);
+    return tell_check(a, &c, anchor.seq);
+}
+
+/* A log that was fetched. */
+static int verify_text(struct args *a, const char *text, size_t n, const char *head)
+{
+    struct audit_check c;
+    audit_verify_text(text, n, head, &c);
+    return tell_check(a, &c, 0);
 }
 
 /* JSON escapes keep every control byte out of what is printed here. */
@@ -110,6 +126,8 @@ static int run_audit(struct args *a)
 {
     struct pale_err e;
     char path[PATH_BYTES_MAX + 16];
+    if (a->host)
+        return far_audit(a, verify_text, show);
     if (log_path(a, path, sizeof(path), &e) < 0)
         return cli_fail(a, &e);
     if (args_has(a, "verify"))

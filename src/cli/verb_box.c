@@ -12,6 +12,7 @@
 #include "box/reach.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
+#include "cli/far.h"
 #include "cli/lookup.h"
 #include "cli/shown_receipt.h"
 #include "cli/verbs.h"
@@ -19,11 +20,15 @@
 
 #define BIRTHS_PER_CPU 4
 #define BIRTHS_MAX 64
+#define TERMS_TRIES 200
+#define TERMS_PAUSE_US 10000
 #define HOME_FROM 2 /* boxes: making a home for their ids costs about as much as it saves one of them */
 
 static const struct option create_options[] = {
     {"in-project", 0, NULL, "in .pale of the working folder's project", NULL},
     {"no-start", 0, NULL, "do not start it yet", NULL},
+    {"ttl", 0, "TIME", "the daemon removes it after so long (2h)", NULL},
+    {"idle", 0, "TIME", "the daemon stops it after so long without a command (30m)", NULL},
     {0},
 };
 
@@ -77,10 +82,47 @@ static int tell_birth(const struct args *a, const struct place *p, struct pale_e
     return fflush(stdout) ? err_os(e, "tell of box %s, which is made", p->name) : 0;
 }
 
+static bool has_terms(const struct args *a)
+{
+    return args_has(a, "ttl") || args_has(a, "idle");
+}
+
+/* How long it may live is the daemon's to keep, which hears of a new box a moment after it is there. */
+static int set_terms(const struct args *a, const struct place *p, struct pale_err *e)
+{
+    own_remote r = {.fd = -1};
+    own_buf body = {0}, text = {0};
+    struct json j;
+    char path[64];
+    remote_init(&r);
+    buf_init(&body, 4096);
+    buf_init(&text, 65536);
+    json_start(&j, &body);
+    json_begin_object(&j, NULL);
+    if (args_has(a, "ttl"))
+        json_text(&j, "ttl", args_get(a, "ttl"));
+    if (args_has(a, "idle"))
+        json_text(&j, "idle", args_get(a, "idle"));
+    json_end_object(&j);
+    snprintf(path, sizeof(path), "/v1/boxes/%s", p->id);
+    int res = remote_open(&r, NULL, true, e);
+    for (int tries = 0; res == 0; tries++) {
+        buf_clear(&text);
+        if (remote_call(&r, "PATCH", path, buf_text(&body), &text, e) == 0)
+            return 0;
+        if (e->code != PALE_NOT_FOUND || tries == TERMS_TRIES)
+            break;
+        usleep(TERMS_PAUSE_US);
+    }
+    return err_prefix(e, "its time");
+}
+
 static int end_birth(const struct args *a, struct birth *b, struct pale_err *e)
 {
     int r = args_has(a, "no-start") ? 0 : await_birth(b, e);
     reach_close(&b->reach);
+    if (r == 0 && has_terms(a))
+        r = set_terms(a, &b->place, e);
     if (r < 0 && r != -PALE_BUSY)
         life_take_back(&b->place);
     return r < 0 ? r : tell_birth(a, &b->place, e);
@@ -148,6 +190,16 @@ static int run_create(struct args *a)
     struct pale_err e;
     sigset_t old;
     own_policy policy = {0};
+    static const char *const times[] = {"ttl", "idle"};
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t ms = 0;
+        if (args_has(a, times[i]) && (!number_duration(args_get(a, times[i]), &ms) || ms == 0)) {
+            err_set(&e, PALE_BAD_INPUT, "--%s: a time such as 30s, 5m, 2h, 1d", times[i]);
+            return cli_fail(a, &e);
+        }
+    }
+    if (a->host)
+        return far_create(a);
     if (boxflags_policy(a, &policy, &e) < 0)
         return cli_fail(a, &e);
     put_off_signals(&old);
@@ -209,6 +261,8 @@ static int run_ls(struct args *a)
     struct pale_err e;
     static const char *const heads[] = {"NAME", "SCOPE", "STATE", "JOBS", "ID"};
     own_listing l = {0};
+    if (a->host)
+        return far_ls(a);
     listing_init(&l, a, heads, 5);
     if (place_each(true, list_one, &l, &e) < 0)
         return cli_fail(a, &e);
@@ -224,6 +278,8 @@ static int run_inspect(struct args *a)
     own_buf b = {0};
     struct msg_info info = {0};
     char digest[SHA256_HEX];
+    if (a->host)
+        return far_inspect(a);
     reach_init(&r);
     if (lookup_box(a, a->word[0], &p, &e) < 0 || life_policy(&p, &policy, &e) < 0)
         return cli_fail(a, &e);
@@ -271,6 +327,8 @@ static int run_stop(struct args *a)
 {
     struct pale_err e;
     struct place p;
+    if (a->host)
+        return far_stop(a);
     for (int i = 0; i < a->count; i++)
         if (lookup_box(a, a->word[i], &p, &e) < 0 || life_stop(&p, false, &e) < 0)
             return cli_fail(a, &e);
@@ -290,6 +348,8 @@ static int run_rm(struct args *a)
     struct pale_err e;
     struct place p;
     int removed = 0;
+    if (a->host)
+        return far_rm(a);
     for (int i = 0; i < a->count; i++) {
         int r = lookup_box(a, a->word[i], &p, &e);
         if (r == -PALE_NOT_FOUND && args_has(a, "force"))

@@ -19,6 +19,8 @@
 #include "base/quote.h"
 #include "box/provision.h"
 #include "cli/cli.h"
+#include "cli/door.h"
+#include "cli/far.h"
 #include "cli/verbs.h"
 #include "confine/survey.h"
 
@@ -69,6 +71,7 @@ static void look_box(const struct survey_row *row, struct answer *ret)
     if (pid == 0) {
         char *argv[] = {(char *)"pale", (char *)"run", (char *)"-q", (char *)"--", (char *)"true", NULL};
         dup2(out[1], 2);
+        unsetenv("PALE_HOST"); /* this host is asked about */
         execv("/proc/self/exe", argv);
         _exit(125);
     }
@@ -291,12 +294,16 @@ static int run_doctor(struct args *a)
     static struct diagnosis d;
     struct pale_err e;
     bool fix = args_has(a, "fix"), undo = args_has(a, "undo");
+    if ((fix || undo) && door_only_here(a, fix ? "doctor --fix" : "doctor --undo", "it changes files of a host as its root", &e) < 0)
+        return cli_fail(a, &e);
     if (fix && undo)
         err_set(&e, PALE_BAD_INPUT, "--fix and --undo contradict each other");
     else if (a->count > 0 && !fix && !undo)
         err_set(&e, PALE_BAD_INPUT, "a user is named with --fix or --undo only");
     else if (fix || undo)
         return change(a, fix);
+    else if (a->host)
+        return far_doctor(a);
     else {
         diagnose(&d);
         return a->json ? tell_json(&d) : tell_people(&d);

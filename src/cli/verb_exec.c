@@ -12,6 +12,8 @@
 #include "box/place.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
+#include "cli/door.h"
+#include "cli/far_run.h"
 #include "cli/lookup.h"
 #include "cli/report.h"
 #include "cli/session.h"
@@ -101,9 +103,10 @@ static int add_env(const struct args *a, struct msg_exec *m, struct pale_err *e)
 }
 
 #define TURNED_AWAY_TRIES 20
+#define TURNED_AWAY_PAUSE_US 100000
 
-/* Runs the session and ends as the command did. place: the lasting box it runs in, or NULL. */
-static int finish(const struct args *a, struct reach *r, struct msg_exec *m, const struct place *place)
+/* Runs the session and ends as the command did. door: of the lasting box it runs in, or NULL. */
+static int finish(const struct args *a, struct reach *r, struct msg_exec *m, struct door *door)
 {
     struct pale_err e;
     struct session s;
@@ -121,10 +124,12 @@ static int finish(const struct args *a, struct reach *r, struct msg_exec *m, con
     }
     int res = session_run(&s, &result, &e);
     /* A keeper that was just ending has turned us away before anything was done: its successor will not. */
-    for (int tries = 0; res < 0 && place && s.turned_away && !s.fed && tries < TURNED_AWAY_TRIES; tries++) {
+    for (int tries = 0; res < 0 && door && s.turned_away && !s.fed && tries < TURNED_AWAY_TRIES; tries++) {
         reach_close(r);
         reach_init(r);
-        if ((res = reach_box(r, place, true, &e)) == 0)
+        if (door->is_far)
+            usleep(TURNED_AWAY_PAUSE_US); /* the daemon sees its end in a moment */
+        if ((res = door_reach(door, r, true, &e)) == 0)
             res = session_run(&s, &result, &e);
     }
     reach_end(r);
@@ -161,22 +166,44 @@ static int run_once(struct args *a, const struct policy *p)
 static int run_named(struct args *a, const struct policy *p, const char *name)
 {
     static struct msg_exec m;
+    static struct door door;
+    struct place *place = &door.place;
     struct pale_err e;
-    struct place place;
     own_reach r = {.fd = -1};
     reach_init(&r);
     struct life_order order = {.name = name, .scope = SCOPE_USER, .policy = p};
-    if (make_request(a, a->word + a->command, a->count - a->command, &m, &e) < 0 || life_make(&order, &place, &e) < 0)
+    if (make_request(a, a->word + a->command, a->count - a->command, &m, &e) < 0 || life_make(&order, place, &e) < 0)
         return cli_fail(a, &e);
-    if (reach_box(&r, &place, true, &e) < 0) {
-        life_take_back(&place);
+    if (door_reach(&door, &r, true, &e) < 0) {
+        life_take_back(place);
         return cli_fail(a, &e);
     }
     boxflags_pass_env(p, &m);
-    int status = finish(a, &r, &m, &place);
-    if (args_has(a, "rm") && (life_stop(&place, false, &e) < 0 || place_remove(&place, true, &e) < 0))
+    int status = finish(a, &r, &m, &door);
+    if (args_has(a, "rm") && (life_stop(place, false, &e) < 0 || place_remove(place, true, &e) < 0))
         return cli_fail(a, &e);
     return status;
+}
+
+/* Elsewhere a box for one command is one that is made and removed. */
+static int run_far(struct args *a)
+{
+    static struct msg_exec m;
+    static struct far_lease lease;
+    struct pale_err e;
+    int status;
+    own_reach r = {.fd = -1};
+    reach_init(&r);
+    lease.is_kept = args_has(a, "name") && !args_has(a, "rm");
+    if (make_request(a, a->word + a->command, a->count - a->command, &m, &e) < 0 ||
+        far_lease_open(&lease, a, args_get(a, "name"), m.timeout_ms, &e) < 0)
+        return cli_fail(a, &e);
+    if (door_pass_env(&lease.door, &m, &e) < 0 || door_reach(&lease.door, &r, true, &e) < 0)
+        status = cli_fail(a, &e);
+    else
+        status = finish(a, &r, &m, &lease.door);
+    reach_close(&r);
+    return far_lease_close(&lease, &e) < 0 ? cli_fail(a, &e) : status;
 }
 
 static int run_run(struct args *a)
@@ -186,6 +213,8 @@ static int run_run(struct args *a)
     int wrong = wrong_tty(a);
     if (wrong)
         return wrong;
+    if (a->host)
+        return run_far(a);
     if (boxflags_policy(a, &p, &e) < 0)
         return cli_fail(a, &e);
     const char *name = args_get(a, "name");
@@ -213,33 +242,20 @@ static int run_detached(struct args *a, struct reach *r, struct msg_exec *m)
     return fflush(stdout) ? 125 : 0;
 }
 
-/* Only a policy that lets variables pass is worth reading here. */
-static int pass_env(const struct place *place, struct msg_exec *m, struct pale_err *e)
-{
-    own_policy p = {0};
-    bool any = false;
-    int r = life_has_line(place, "env.pass ", &any, e);
-    if (r < 0 || !any)
-        return r;
-    if ((r = life_policy(place, &p, e)) == 0)
-        boxflags_pass_env(&p, m);
-    return r;
-}
-
 static int run_in_box(struct args *a, char **words, int count)
 {
     static struct msg_exec m;
     struct pale_err e;
-    struct place place;
+    static struct door door;
     own_reach r = {.fd = -1};
     reach_init(&r);
     int wrong = wrong_tty(a);
     if (wrong)
         return wrong;
-    if (lookup_box(a, a->word[0], &place, &e) < 0 || make_request(a, words, count, &m, &e) < 0 || add_env(a, &m, &e) < 0 ||
-        pass_env(&place, &m, &e) < 0 || reach_box(&r, &place, true, &e) < 0)
+    if (door_find(&door, a, a->word[0], &e) < 0 || make_request(a, words, count, &m, &e) < 0 || add_env(a, &m, &e) < 0 ||
+        door_pass_env(&door, &m, &e) < 0 || door_reach(&door, &r, true, &e) < 0)
         return cli_fail(a, &e);
-    return args_has(a, "detach") ? run_detached(a, &r, &m) : finish(a, &r, &m, &place);
+    return args_has(a, "detach") ? run_detached(a, &r, &m) : finish(a, &r, &m, &door);
 }
 
 static int run_exec(struct args *a)

@@ -7,9 +7,10 @@
 
 #include "base/fd.h"
 #include "base/number.h"
-#include "cli/cli.h"
-#include "cli/lookup.h"
 #include "box/reach.h"
+#include "cli/cli.h"
+#include "cli/door.h"
+#include "cli/lookup.h"
 #include "cli/report.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
@@ -48,11 +49,14 @@ static void job_json(struct json *j, const struct msg_job *m)
     json_end_object(j);
 }
 
-static int open_box(struct args *a, struct reach *r, struct pale_err *e)
+/* at_once: the answer is not a matter of how long a command takes. */
+static int open_box(struct args *a, struct reach *r, bool at_once, struct pale_err *e)
 {
-    struct place p;
-    int res = lookup_box(a, a->word[0], &p, e);
-    return res < 0 ? res : reach_box(r, &p, false, e);
+    own_door d = {0};
+    int res = door_find(&d, a, a->word[0], e);
+    if (res == 0 && (res = door_reach(&d, r, false, e)) == 0 && at_once)
+        door_hurry(&d, r);
+    return res;
 }
 
 static void list_job(struct listing *l, const struct msg_job *m)
@@ -81,7 +85,7 @@ static int run_ps(struct args *a)
     own_reach r = {.fd = -1};
     reach_init(&r);
     listing_init(&l, a, heads, 5);
-    int res = open_box(a, &r, &e);
+    int res = open_box(a, &r, true, &e);
     bool down = res == -PALE_NOT_FOUND && strstr(e.text, "not running");
     if (res == 0 && (res = reach_send(&r, ASK_JOBS, NULL, 0, &e)) == 0)
         while ((res = reach_receive(&r, &f, &e)) == 0 && f.type == TELL_JOB) {
@@ -136,7 +140,7 @@ static int ask(struct args *a, struct reach *r, uint8_t type, uint64_t *ret_offs
     uint8_t mem[128];
     struct record_writer w;
     int res = read_ref(a, &ref, e);
-    if (res < 0 || (res = open_box(a, r, e)) < 0)
+    if (res < 0 || (res = open_box(a, r, type == ASK_JOB_KILL, e)) < 0)
         return res;
     if (ret_offset)
         *ret_offset = ref.offset;
@@ -237,7 +241,7 @@ static int look_at_job(struct args *a, uint64_t id, bool *ret_tty, struct pale_e
     struct frame f;
     own_reach r = {.fd = -1};
     reach_init(&r);
-    int res = open_box(a, &r, e);
+    int res = open_box(a, &r, true, e);
     if (res == 0 && (res = reach_send(&r, ASK_JOBS, NULL, 0, e)) == 0)
         while ((res = reach_receive(&r, &f, e)) == 0 && f.type == TELL_JOB) {
             struct msg_job m;
@@ -260,7 +264,7 @@ static int run_attach(struct args *a)
     bool tty = false;
     own_reach r = {.fd = -1};
     reach_init(&r);
-    if (read_ref(a, &ref, &e) < 0 || look_at_job(a, ref.id, &tty, &e) < 0 || open_box(a, &r, &e) < 0)
+    if (read_ref(a, &ref, &e) < 0 || look_at_job(a, ref.id, &tty, &e) < 0 || open_box(a, &r, false, &e) < 0)
         return cli_fail(a, &e);
     session_init(&s, &r, NULL);
     s.attach = (struct msg_attach){.id = ref.id, .offset = ref.offset};

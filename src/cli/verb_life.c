@@ -6,6 +6,7 @@
 #include "box/life.h"
 #include "box/rename.h"
 #include "cli/cli.h"
+#include "cli/far.h"
 #include "cli/lookup.h"
 #include "cli/verbs.h"
 
@@ -14,6 +15,8 @@ static int run_freeze(struct args *a)
     struct pale_err e;
     struct place p;
     bool on = a->verb == &verb_freeze;
+    if (a->host)
+        return far_freeze(a, on);
     for (int i = 0; i < a->count; i++)
         if (lookup_box(a, a->word[i], &p, &e) < 0 || life_freeze(&p, on, &e) < 0)
             return cli_fail(a, &e);
@@ -26,6 +29,8 @@ static int run_rename(struct args *a)
 {
     struct pale_err e;
     struct place p, renamed;
+    if (a->host)
+        return far_rename(a);
     if (lookup_box(a, a->word[0], &p, &e) < 0 || rename_box(&p, a->word[1], &renamed, &e) < 0)
         return cli_fail(a, &e);
     if (!a->json) {

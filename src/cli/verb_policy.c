@@ -5,9 +5,9 @@
 
 #include "base/limits.h"
 #include "box/intake.h"
-#include "box/life.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
+#include "cli/door.h"
 #include "cli/lookup.h"
 #include "cli/verbs.h"
 
@@ -15,9 +15,9 @@
 static int load(struct args *a, const char *what, struct policy *ret, struct pale_err *e)
 {
     if (!strpbrk(what, "/.")) {
-        struct place p;
-        int r = lookup_box(a, what, &p, e);
-        return r < 0 ? r : life_policy(&p, ret, e);
+        own_door d = {0};
+        int r = door_find(&d, a, what, e);
+        return r < 0 ? r : door_policy(&d, ret, e);
     }
     own_buf out = {0}, complaints = {0};
     buf_init(&out, POLICY_TEXT_MAX);

@@ -10,7 +10,8 @@
 #include "box/daemon.h"
 #include "box/place.h"
 #include "cli/cli.h"
-#include "cli/remote.h"
+#include "cli/door.h"
+#include "cli/far.h"
 #include "cli/verbs.h"
 
 #define SERVE_TRIES 20
@@ -46,13 +47,13 @@ static void say_number(struct json *j, const struct jsonread *v, const char *nam
 }
 
 /* One that is just ending may have taken our connection: the next has its own. */
-static int ask_health(struct remote *r, struct buf *text, struct jsonread *v, struct pale_err *e)
+static int ask_health(struct remote *r, const char *host, struct buf *text, struct jsonread *v, struct pale_err *e)
 {
     for (int tries = 0;; tries++) {
-        int res = remote_open_local(r, false, e);
+        int res = remote_open(r, host, false, e);
         if (res == 0)
             res = remote_ask(r, "GET", "/v1/health", NULL, text, v, e);
-        if (res == 0 || tries == HEALTH_TRIES || (e->code != PALE_GONE && e->os != ECONNRESET && e->os != EPIPE))
+        if (res == 0 || host || tries == HEALTH_TRIES || (e->code != PALE_GONE && e->os != ECONNRESET && e->os != EPIPE))
             return res;
         remote_close(r);
         remote_init(r);
@@ -66,6 +67,8 @@ static int status(struct args *a, const struct daemon_paths *paths, bool only_go
 {
     struct pale_err e;
     own_remote r = {.fd = -1};
+    bool here = a->host == NULL;
+    const char *where = here ? paths->socket : a->host;
     own_buf text = {0}, out = {0};
     struct jsonread v, m;
     struct json j;
@@ -75,24 +78,25 @@ static int status(struct args *a, const struct daemon_paths *paths, bool only_go
     remote_init(&r);
     buf_init(&text, 65536);
     buf_init(&out, 65536);
-    if (daemon_pid(paths, &pid, &e) < 0)
+    if (here && daemon_pid(paths, &pid, &e) < 0)
         return cli_fail(a, &e);
-    int res = ask_health(&r, &text, &v, &e);
+    int res = ask_health(&r, a->host, &text, &v, &e);
     if (res < 0 && only_good)
         return 1;
     if (res < 0 && e.code != PALE_NOT_FOUND)
         return cli_fail(a, &e);
-    if (res == 0 && jsonread_get(&v, "version", &m))
-        jsonread_text(&m, version, sizeof(version));
+    if (res == 0)
+        far_text(&v, "version", version, sizeof(version));
     if (res == 0 && jsonread_get(&v, "boxes", &m))
         (void)jsonread_u64(&m, &boxes);
     if (a->json) {
         json_start(&j, &out);
         json_begin_object(&j, NULL);
         json_bool(&j, "running", res == 0);
-        json_text(&j, "socket", paths->socket);
+        json_text(&j, here ? "socket" : "host", where);
         if (res == 0) {
-            json_u64(&j, "steward_pid", (uint64_t)pid);
+            if (here)
+                json_u64(&j, "steward_pid", (uint64_t)pid);
             say_number(&j, &v, "pid");
             json_text(&j, "version", version);
             say_number(&j, &v, "boxes");
@@ -101,8 +105,12 @@ static int status(struct args *a, const struct daemon_paths *paths, bool only_go
         json_end_object(&j);
         return cli_json(&out) != 0 || res < 0;
     }
-    if (res < 0)
+    if (res < 0 && here)
         printf("the daemon does not run; `pale serve` starts it\n");
+    else if (res < 0)
+        printf("no daemon serves on %s\n", where);
+    else if (!here)
+        printf("serves on %s: version %s, %llu boxes\n", where, version, (unsigned long long)boxes);
     else
         printf("serves on %s: pid %d, version %s, %llu boxes\n", paths->socket, (int)pid, version, (unsigned long long)boxes);
     return res < 0;
@@ -119,6 +127,11 @@ static int run_serve(struct args *a)
         err_set(&e, PALE_BAD_INPUT, "--port: a number from 1 to 65535");
         return cli_fail(a, &e);
     }
+    if (!args_has(a, "status") &&
+        door_only_here(a, args_has(a, "stop") ? "serve --stop" : "serve", "a daemon is started and ended on its own host", &e) < 0)
+        return cli_fail(a, &e);
+    if (a->host)
+        return status(a, NULL, false);
     if (daemon_paths(&paths, &e) < 0)
         return cli_fail(a, &e);
     if (args_has(a, "status"))

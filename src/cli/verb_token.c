@@ -6,6 +6,7 @@
 
 #include "base/own.h"
 #include "cli/cli.h"
+#include "cli/far.h"
 #include "cli/remote.h"
 #include "cli/verbs.h"
 
@@ -47,15 +48,18 @@ static int create(struct args *a, struct remote *r)
     if (remote_ask(r, "POST", "/v1/tokens", buf_text(&b), &text, &v, &e) < 0)
         return cli_fail(a, &e);
     if (a->json) {
-        printf("%s", buf_text(&text));
-        return 0;
+        own_buf out = {0};
+        buf_init(&out, 65536);
+        json_start(&j, &out);
+        far_copy(&j, NULL, &v);
+        return cli_json(&out);
     }
     if (!jsonread_get(&v, "token", &m)) {
         err_set(&e, PALE_PROTOCOL, "the daemon's answer has no token");
         return cli_fail(a, &e);
     }
     /* Alone on standard output, so that it can be kept without being shown. */
-    printf("%s\n", jsonread_text(&m, token, sizeof(token)));
+    printf("%s\n", far_text(&v, "token", token, sizeof(token)));
     return 0;
 }
 
@@ -97,8 +101,12 @@ static int list(struct args *a, struct remote *r)
         return cli_fail(a, &e);
     }
     if (a->json) {
-        printf("%.*s\n", (int)items.len, items.at);
-        return 0;
+        own_buf out = {0};
+        struct json j;
+        buf_init(&out, LIST_MAX);
+        json_start(&j, &out);
+        far_copy(&j, NULL, &items);
+        return cli_json(&out);
     }
     listing_init(&l, a, heads, 8);
     for (size_t pos = 0; jsonread_next(&items, &pos, NULL, &item);) {
@@ -146,7 +154,7 @@ static int run_token(struct args *a)
     remote_init(&r);
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++)
         if (strcmp(a->word[0], acts[i].name) == 0 && a->count >= acts[i].min && a->count <= acts[i].max)
-            return remote_open_local(&r, true, &e) < 0 ? cli_fail(a, &e) : acts[i].run(a, &r);
+            return remote_open(&r, a->host, true, &e) < 0 ? cli_fail(a, &e) : acts[i].run(a, &r);
     err_set(&e, PALE_BAD_INPUT, "token: create, ls, or revoke ID …");
     return cli_fail(a, &e);
 }

@@ -13,7 +13,7 @@ struct seccomp_program {
 };
 
 /* Programs of ours that lock themselves up. */
-enum seccomp_own { OWN_KEEPER, OWN_INIT, OWN_READER, OWN_DAEMON, OWN_COUNT };
+enum seccomp_own { OWN_KEEPER, OWN_INIT, OWN_READER, OWN_DAEMON, OWN_DIAL, OWN_COUNT };
 
 /* The filter of a box's commands. The programs are constants and live for ever. Neither function fails: a value outside
  * its enum is a mistake of ours and ends the process. */

@@ -692,6 +692,17 @@ static void keeper_may_not_exec_or_reach_the_network(void **state)
         assert_int_equal(run(&fatal[i], p), SIGNAL + SIGSYS);
 }
 
+static void dial_may_use_what_it_has_and_nothing_else(void **state)
+{
+    (void)state;
+    const struct seccomp_program *p = seccomp_for_program(OWN_DIAL);
+    assert_int_equal(run(&(struct attempt){"work", read_and_answer}, p), 0);
+    static const struct attempt fatal[] = {
+        {"map", map_code}, {"exec", run_a_program}, {"net", make_inet_socket}, {"fork", try_clone_plain}};
+    for (size_t i = 0; i < COUNT(fatal); i++)
+        assert_int_equal(run(&fatal[i], p), SIGNAL + SIGSYS);
+}
+
 static void daemon_may_not_exec_or_reach_the_network(void **state)
 {
     (void)state;
@@ -751,6 +762,7 @@ int main(void)
         cmocka_unit_test(reader_may_read_and_nothing_else),
         cmocka_unit_test(keeper_may_not_exec_or_reach_the_network),
         cmocka_unit_test(daemon_may_not_exec_or_reach_the_network),
+        cmocka_unit_test(dial_may_use_what_it_has_and_nothing_else),
         cmocka_unit_test(init_may_setns_but_not_mount),
         cmocka_unit_test(stacked_filters_answer_as_the_younger_one),
         cmocka_unit_test(load_needs_no_new_privileges),

@@ -46,6 +46,9 @@ static const struct table_line reader_lines[] = {
 static const struct table_line daemon_lines[] = {
 #include "confine/lists/daemon.def"
 };
+static const struct table_line dial_lines[] = {
+#include "confine/lists/dial.def"
+};
 /* clang-format on */
 
 /* ---- the programs ---- */
@@ -59,6 +62,7 @@ const struct table_subject table_subjects[TABLE_SUBJECTS] = {
     {"keeper", true, OWN_KEEPER, KILLED, 0, keeper_lines, COUNT(keeper_lines), WANT_KEEPER, NULL, 0},
     {"reader", true, OWN_READER, KILLED, 0, reader_lines, COUNT(reader_lines), WANT_READER, NULL, 0},
     {"daemon", true, OWN_DAEMON, KILLED, 0, daemon_lines, COUNT(daemon_lines), WANT_DAEMON, NULL, 0},
+    {"dial", true, OWN_DIAL, KILLED, 0, dial_lines, COUNT(dial_lines), WANT_DIAL, NULL, 0},
 };
 
 const struct seccomp_program *table_program(const struct table_subject *s)

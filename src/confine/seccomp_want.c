@@ -186,6 +186,7 @@ static const struct rule keeper_rules[] = {{"socket", want_local_socket}, {"mmap
 static const struct rule reader_rules[] = {
     {"mmap", want_memory_map}, {"mprotect", want_data_map}, {"newfstatat", want_own_stat}, {"ioctl", want_terminal_question}};
 
+static const struct rule dial_rules[] = {{"mmap", want_data_map}, {"mprotect", want_data_map}};
 static const struct rule daemon_rules[] = {
     {"socket", want_local_socket}, {"socketpair", want_local_socket}, {"mmap", want_data_map}, {"mprotect", want_data_map}};
 
@@ -193,10 +194,9 @@ static const struct {
     const struct rule *rules;
     size_t count;
 } lists[] = {
-    [WANT_PAYLOAD] = {payload_rules, COUNT(payload_rules)},
-    [WANT_KEEPER] = {keeper_rules, COUNT(keeper_rules)},
-    [WANT_READER] = {reader_rules, COUNT(reader_rules)},
-    [WANT_DAEMON] = {daemon_rules, COUNT(daemon_rules)},
+    [WANT_PAYLOAD] = {payload_rules, COUNT(payload_rules)}, [WANT_KEEPER] = {keeper_rules, COUNT(keeper_rules)},
+    [WANT_READER] = {reader_rules, COUNT(reader_rules)},    [WANT_DAEMON] = {daemon_rules, COUNT(daemon_rules)},
+    [WANT_DIAL] = {dial_rules, COUNT(dial_rules)},
 };
 
 want_rule *want_for(enum want_list list, const char *call)

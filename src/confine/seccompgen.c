@@ -115,6 +115,9 @@ static const struct row reader_rows[] = {
 static const struct row daemon_rows[] = {
 #include "confine/lists/daemon.def"
 };
+static const struct row dial_rows[] = {
+#include "confine/lists/dial.def"
+};
 /* clang-format on */
 
 #define ROWS(r) r, sizeof(r) / sizeof((r)[0])
@@ -136,6 +139,7 @@ static const struct list {
     {"init", ROWS(payload_rows), FOR_EVERY, ROWS(init_rows)},
     {"reader", ROWS(reader_rows), FOR_EVERY, NULL, 0},
     {"daemon", ROWS(daemon_rows), FOR_EVERY, NULL, 0},
+    {"dial", ROWS(dial_rows), FOR_EVERY, NULL, 0},
 };
 
 /* Numbers from `first` up to the next span's first have one answer, or are one call with rules. */

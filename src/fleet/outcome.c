@@ -170,6 +170,15 @@ static void fail_make(struct core *c, struct box *b, const struct pale_err *how)
     queue_answer(c, b, first, how);
 }
 
+/* A box that was made may have been seen, and found to be down, before its keeper was there. */
+static void look_for_keeper(struct core *c, struct box *b)
+{
+    if (!b->there || b->up || b->linking)
+        return;
+    b->linking = true;
+    c->io.link(c->io.arg, b->pub.id);
+}
+
 static void done_make(struct core *c, struct box *b, const struct pale_err *how, const char *id)
 {
     struct core_sight s = which(b);
@@ -184,6 +193,8 @@ static void done_make(struct core *c, struct box *b, const struct pale_err *how,
         outcome_appear(c, b, &s); /* as long as born is 0 the course will look again */
     else if (r == 0)
         outcome_vanish(c, b);
+    if (ok)
+        look_for_keeper(c, b);
     if (b->there && (ok || b->made_again || is_doubtful(how->code))) {
         terms_bind(c, b, true);
         queue_answer(c, b, b->head, NULL);

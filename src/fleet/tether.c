@@ -41,6 +41,8 @@ static bool flush(struct tether *l)
             return errno == EAGAIN;
         buf_consume(&l->out, (size_t)n);
     }
+    if (l->shut)
+        (void)shutdown(l->source.fd, SHUT_WR);
     return true;
 }
 
@@ -70,6 +72,8 @@ static void take(struct tether *l)
     ssize_t n = recv(l->source.fd, l->in.data + l->in.len, l->in.cap - l->in.len, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
+    if (n > 0 && l->use->bytes)
+        return l->use->bytes(l, l->in.data, (size_t)n);
     if (n > 0)
         l->in.len += (size_t)n;
     if (n <= 0 || !give(l))
@@ -139,7 +143,7 @@ int tether_open(struct loop *loop, const char *path, const struct tether_use *us
         return err_os(e, "make a socket");
     if (connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {
         if (errno == ENOENT || errno == ECONNREFUSED)
-            return err_set(e, PALE_NOT_FOUND, "the box does not run");
+            return err_set(e, PALE_NOT_FOUND, "the box is not running");
         return errno == EAGAIN ? err_set(e, PALE_BUSY, "the box has too many requests waiting") : err_os(e, "reach the box's keeper");
     }
     return tether_take(loop, take_fd(&fd), use, owner, ret, e);
@@ -171,6 +175,24 @@ bool tether_send(struct tether *l, uint8_t type, const void *p, size_t n)
     (void)flush(l);
     set_events(l);
     return true;
+}
+
+bool tether_pass(struct tether *l, const void *p, size_t n)
+{
+    if (l->ended || l->dead || l->shut || l->out.len + n > OUT_MAX || !buf_reserve(&l->out, n))
+        return false;
+    buf_add(&l->out, p, n);
+    (void)flush(l);
+    set_events(l);
+    return true;
+}
+
+void tether_shut(struct tether *l)
+{
+    if (l->ended || l->dead)
+        return;
+    l->shut = true;
+    (void)flush(l);
 }
 
 size_t tether_unsent(const struct tether *l)

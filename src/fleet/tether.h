@@ -18,6 +18,8 @@ struct tether_use {
     void (*frame)(struct tether *l, const struct frame *f);
     void (*gone)(struct tether *l); /* the other end has left; the link is still to be closed */
     void (*room)(struct tether *l); /* all that was sent has been taken; may be NULL */
+    /* In place of frame: bytes as they come, which nobody here reads. */
+    void (*bytes)(struct tether *l, const uint8_t *p, size_t n);
 };
 
 struct tether {
@@ -29,6 +31,7 @@ struct tether {
     bool paused, busy, dead;
     bool kicked; /* frames wait that came before a pause */
     bool ended;  /* the other end has left, and said so */
+    bool shut;   /* nothing more is sent once what waits has gone */
 };
 
 /* Connects to a socket of ours. PALE_NOT_FOUND: nobody listens; PALE_BUSY: too many wait there already. */
@@ -43,6 +46,12 @@ void tether_close(struct tether *l);
 
 /* False if it is cut, or has more under way than it may: then nothing of this was sent. */
 bool tether_send(struct tether *l, uint8_t type, const void *p, size_t n);
+
+/* The same for bytes that are frames already, or parts of some. */
+bool tether_pass(struct tether *l, const void *p, size_t n);
+
+/* What was sent was the last; the other end is told so after it. */
+void tether_shut(struct tether *l);
 size_t tether_unsent(const struct tether *l);
 
 /* A paused link reads nothing; frames that are here already wait. */

@@ -26,7 +26,7 @@ static void answer_box(struct call *c, const struct core_box *b)
     struct json j;
     buf_init(&text, 65536);
     json_start(&j, &text);
-    shown_box(&j, NULL, c, b);
+    shown_one(&j, c, b);
     call_json(c, &text);
 }
 

@@ -31,6 +31,7 @@ enum op_right {
     RIGHT_METRICS, /* operators only */
     RIGHT_DOCTOR,  /* operators only */
     RIGHT_TOKENS,  /* operators only */
+    RIGHT_WIRE,    /* whatever a box's keeper does for its clients: commands, files, jobs, stop, prove. Not for a box's own token */
     RIGHT_COUNT,
 };
 
@@ -57,7 +58,17 @@ struct op_shape {
 extern const struct op_shape op_shapes[]; /* ended by a row without name */
 
 enum op_input { INPUT_NONE, INPUT_JSON, INPUT_BYTES };
-enum op_output { OUTPUT_NOTHING, OUTPUT_JSON, OUTPUT_LINES, OUTPUT_EVENTS, OUTPUT_BYTES, OUTPUT_TAR, OUTPUT_TEXT, OUTPUT_SOCKET };
+enum op_output {
+    OUTPUT_NOTHING,
+    OUTPUT_JSON,
+    OUTPUT_LINES,
+    OUTPUT_EVENTS,
+    OUTPUT_BYTES,
+    OUTPUT_TAR,
+    OUTPUT_TEXT,
+    OUTPUT_SOCKET,
+    OUTPUT_WIRE
+};
 
 #define OP_FIELDS_MAX 16
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ops/ops.h"
+#include "wire/message.h"
 
 #define TEXT_MAX (1u << 20)
 
@@ -82,6 +83,25 @@ static void parameter(struct json *j, const char *name, const char *in, const st
     json_end_object(j);
 }
 
+/* What a request for the keeper's protocol must say. */
+static void wire_headers(struct json *j)
+{
+    char version[16];
+    snprintf(version, sizeof(version), "%u", WIRE_VERSION);
+    const char *const rows[][2] = {{"Connection", "Upgrade"}, {"Upgrade", "pale-wire"}, {"Pale-Wire-Version", version}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        json_begin_object(j, NULL);
+        json_text(j, "name", rows[i][0]);
+        json_text(j, "in", "header");
+        json_bool(j, "required", true);
+        json_begin_object(j, "schema");
+        json_text(j, "type", "string");
+        json_text(j, "const", rows[i][1]);
+        json_end_object(j);
+        json_end_object(j);
+    }
+}
+
 static void parameters(struct json *j, const struct op *o)
 {
     json_begin_list(j, "parameters");
@@ -93,6 +113,8 @@ static void parameters(struct json *j, const struct op *o)
     for (const struct op_field *f = o->fields; f && f->name; f++)
         if (f->where == IN_QUERY)
             parameter(j, f->name, "query", f);
+    if (o->output == OUTPUT_WIRE)
+        wire_headers(j);
     json_end_list(j);
 }
 
@@ -140,8 +162,11 @@ static void responses(struct json *j, const struct op *o)
     snprintf(status, sizeof(status), "%u", o->status);
     json_begin_object(j, "responses");
     json_begin_object(j, status);
-    json_text(j, "description", o->status == 101 ? "A WebSocket." : "Done.");
-    if (o->output != OUTPUT_NOTHING && o->output != OUTPUT_SOCKET) {
+    json_text(j, "description",
+              o->output == OUTPUT_SOCKET ? "A WebSocket."
+              : o->output == OUTPUT_WIRE ? "Frames of the keeper's protocol, both ways, until one side ends."
+                                         : "Done.");
+    if (o->output != OUTPUT_NOTHING && o->status != 101) {
         json_begin_object(j, "content");
         json_begin_object(j, types[o->output]);
         answer_schema(j, o);

@@ -46,6 +46,9 @@ void op_file_watch(struct call *c);
 void op_tree_upload(struct call *c);
 void op_tree_download(struct call *c);
 
+/* passage.c */
+void op_box_wire(struct call *c);
+
 /* policies.c */
 void op_policy_show(struct call *c);
 void op_policy_narrow(struct call *c);

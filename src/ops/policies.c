@@ -29,6 +29,12 @@ static void answer_policy(struct call *c, const char *id)
     json_begin_object(&j, NULL);
     json_text(&j, "digest", digest);
     policy_json(&p, &j, "policy");
+    own_buf text = {0};
+    buf_init(&text, POLICY_TEXT_MAX);
+    policy_write(&p, &text);
+    json_text(&j, "canonical", buf_text(&text));
+    if (text.failed)
+        return call_refuse(c, PALE_LIMIT, "the policy is longer than it may be");
     json_end_object(&j);
     call_json(c, &b);
 }

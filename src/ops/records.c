@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/jsonread.h"
 #include "base/number.h"
 #include "base/own.h"
 #include "box/audit.h"
@@ -34,12 +35,22 @@ static int open_record(const char *id, const char *name, struct pale_err *e)
     return fd;
 }
 
+/* The number and digest of the last record, as they stand beside the log: who has only the log cannot tell that it lost its end. */
+static void read_head(const char *id, char *ret, size_t cap)
+{
+    struct pale_err e;
+    own_fd fd = open_record(id, "audit.head", &e);
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, ret, cap - 1);
+    ret[n > 0 ? n : 0] = 0;
+    ret[strspn(ret, "0123456789abcdef ")] = 0;
+}
+
 /* Lines of the log as they stand there, from a byte on: X-Next-Offset says where to go on. */
 void op_audit(struct call *c)
 {
     struct pale_err e;
     struct stat st;
-    char header[80];
+    char header[200], head[96];
     uint64_t offset = call_number(c, "offset", 0);
     const struct core_box *b = talk_find(c);
     if (!b)
@@ -51,11 +62,13 @@ void op_audit(struct call *c)
     buf_init(&text, AUDIT_BYTES_MAX);
     if (fstat(fd, &st) < 0 || offset > (uint64_t)st.st_size || !buf_reserve(&text, AUDIT_BYTES_MAX))
         return call_refuse(c, PALE_BAD_INPUT, "offset: the log has %lld bytes", (long long)st.st_size);
+    read_head(b->id, head, sizeof(head)); /* first, so that the log is never behind it */
     ssize_t n = pread(fd, text.data, AUDIT_BYTES_MAX, (off_t)offset);
     /* Whole lines; one that is being written comes with the next answer. */
     const uint8_t *end = n > 0 ? memrchr(text.data, '\n', (size_t)n) : NULL;
     text.len = end ? (size_t)(end + 1 - text.data) : 0;
-    snprintf(header, sizeof(header), "X-Next-Offset: %llu\r\n", (unsigned long long)(offset + text.len));
+    snprintf(header, sizeof(header), "X-Next-Offset: %llu\r\n%s%s%s", (unsigned long long)(offset + text.len),
+             head[0] ? "X-Audit-Head: " : "", head, head[0] ? "\r\n" : "");
     call_hold(c);
     call_begin(c, "application/x-ndjson", header);
     call_write(c, text.data, text.len);
@@ -79,6 +92,18 @@ void op_receipt(struct call *c)
     call_json(c, &text);
 }
 
+/* Answers with JSON that somebody else wrote, if it is that. */
+static void pass_json(struct call *c, const void *p, size_t n, const char *whose)
+{
+    own_buf text = {0};
+    struct jsonread v;
+    if (!jsonread_parse(p, n, &v) || v.kind != JSONREAD_OBJECT)
+        return call_refuse(c, PALE_PROTOCOL, "%s cannot be read", whose);
+    buf_init(&text, FRAME_PAYLOAD_MAX + 2);
+    buf_add(&text, v.at, v.len);
+    call_json(c, &text);
+}
+
 /* Lines for people, an empty one, the receipt as JSON. */
 static void on_proved(struct talk *a, const struct frame *f)
 {
@@ -88,12 +113,7 @@ static void on_proved(struct talk *a, const struct frame *f)
     const uint8_t *at = memmem(f->data, f->len, "\n\n", 2);
     if (!at)
         return call_refuse(c, PALE_PROTOCOL, "the keeper's receipt cannot be read");
-    own_buf text = {0};
-    buf_init(&text, FRAME_PAYLOAD_MAX + 2);
-    buf_add(&text, at + 2, f->len - (size_t)(at + 2 - f->data));
-    while (text.len > 0 && text.data[text.len - 1] == '\n')
-        text.len--;
-    call_json(c, &text);
+    pass_json(c, at + 2, f->len - (size_t)(at + 2 - f->data), "the keeper's receipt");
 }
 
 void op_prove(struct call *c)
@@ -109,15 +129,10 @@ void op_prove(struct call *c)
 static void on_doctor(void *arg, const struct msg_deed_done *d)
 {
     struct call *c = arg;
-    own_buf text = {0};
-    buf_init(&text, FRAME_PAYLOAD_MAX);
-    buf_add_text(&text, d->text);
-    while (text.len > 0 && text.data[text.len - 1] == '\n')
-        text.len--;
     if (d->code != 0)
         call_refuse(c, d->code < PALE_CODE_COUNT ? (enum pale_code)d->code : PALE_PROTOCOL, "%s", d->text);
     else
-        call_json(c, &text);
+        pass_json(c, d->text, strlen(d->text), "the diagnosis");
     call_drop(c);
 }
 

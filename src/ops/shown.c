@@ -22,10 +22,8 @@ static void stamp(struct json *j, const char *key, int64_t unix_ms)
     json_text(j, key, text);
 }
 
-void shown_box(struct json *j, const char *key, struct call *c, const struct core_box *b)
+static void box_fields(struct json *j, struct call *c, const struct core_box *b, const struct lookout *w)
 {
-    const struct lookout *w = lookout_of(&c->world->fleet, b->id);
-    json_begin_object(j, key);
     json_text(j, "id", b->id);
     json_text(j, "name", b->name);
     json_text(j, "scope", b->project ? "project" : b->tenant[0] ? "tenant" : "user");
@@ -39,6 +37,34 @@ void shown_box(struct json *j, const char *key, struct call *c, const struct cor
         stamp(j, "expires", b->terms.expires_unix_ms);
     if (b->has_terms && b->terms.idle_ms)
         json_fixed(j, "idle_seconds", (uint64_t)b->terms.idle_ms, 3);
+}
+
+void shown_box(struct json *j, const char *key, struct call *c, const struct core_box *b)
+{
+    json_begin_object(j, key);
+    box_fields(j, c, b, lookout_of(&c->world->fleet, b->id));
+    json_end_object(j);
+}
+
+void shown_one(struct json *j, struct call *c, const struct core_box *b)
+{
+    const struct lookout *w = lookout_of(&c->world->fleet, b->id);
+    bool all = c->who.scope == CALLER_OPERATOR;
+    struct place p;
+    json_begin_object(j, NULL);
+    box_fields(j, c, b, w);
+    if (w && w->up) {
+        json_u64(j, "ended", w->ended);
+        json_text(j, "memory_limit_held_by", w->memory_by);
+    }
+    if (all && w && w->up) {
+        json_u64(j, "keeper_pid", w->keeper_pid);
+        json_u64(j, "init_pid", w->init_pid);
+    }
+    if (all && place_by_id(b->id, &p, NULL) == 0) {
+        json_text(j, "data", p.data);
+        json_text(j, "state_dir", p.state);
+    }
     json_end_object(j);
 }
 

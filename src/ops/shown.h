@@ -7,6 +7,9 @@
 #include "wire/message.h"
 
 void shown_box(struct json *j, const char *key, struct call *c, const struct core_box *b);
+
+/* The same with what is asked of one alone, because the disk must be looked at for it; folders and processes for operators. */
+void shown_one(struct json *j, struct call *c, const struct core_box *b);
 void shown_job(struct json *j, const char *key, const struct msg_job *m);
 
 /* The fields of a result, into an open object. */

@@ -79,6 +79,11 @@ static const struct op_field start_fields[] = {
     END,
 };
 
+static const struct op_field wire_fields[] = {
+    {"start", KIND_BOOL, false, 0, "start the box if need be; true", IN_QUERY, NULL},
+    END,
+};
+
 static const struct op_field wait_fields[] = {
     {"timeout", KIND_TIME, false, 32, "answer after so long, whether it has ended or not", IN_QUERY, NULL},
     END,
@@ -175,7 +180,8 @@ static const struct op_field policy_fields[] = {
 };
 
 static const struct op_field audit_fields[] = {
-    {"offset", KIND_NUMBER, false, INT64_MAX, "of the log's bytes; X-Next-Offset of the answer says where to go on", IN_QUERY, NULL},
+    {"offset", KIND_NUMBER, false, INT64_MAX,
+     "of the log's bytes; X-Next-Offset of the answer says where to go on, X-Audit-Head where the log ends", IN_QUERY, NULL},
     END,
 };
 
@@ -196,7 +202,7 @@ static const struct op_field token_fields[] = {
     {"tenant", KIND_TEXT, false, BOX_NAME_MAX, "whose", IN_BODY, NULL},
     {"box", KIND_TEXT, false, BOX_NAME_MAX, "of a box's token: its name or id", IN_BODY, NULL},
     {"rights", KIND_TEXTS, false, RIGHT_COUNT, "what it is good for; without them all its scope can have", IN_BODY, NULL},
-    {"ttl", KIND_TIME, false, 32, "good for so long; without it until it is revoked", IN_BODY, NULL},
+    {"ttl", KIND_TIME, false, 32, "good for so long, at most 365d; 7d", IN_BODY, NULL},
     END,
 };
 
@@ -221,6 +227,12 @@ static const struct op_field box_shape[] = {
     {"started", KIND_TEXT, false, 0, "when, if it runs", IN_BODY, NULL},
     {"expires", KIND_TEXT, false, 0, "when it is removed", IN_BODY, NULL},
     {"idle_seconds", KIND_NUMBER, false, 0, "without a command, after which it is stopped", IN_BODY, NULL},
+    {"ended", KIND_NUMBER, false, 0, "commands that have, since it runs; of one box", IN_BODY, NULL},
+    {"memory_limit_held_by", KIND_TEXT, false, 0, "while it runs; of one box", IN_BODY, NULL},
+    {"keeper_pid", KIND_NUMBER, false, 0, "while it runs; of one box, for operators", IN_BODY, NULL},
+    {"init_pid", KIND_NUMBER, false, 0, "while it runs; of one box, for operators", IN_BODY, NULL},
+    {"data", KIND_TEXT, false, 0, "its folder; of one box, for operators", IN_BODY, NULL},
+    {"state_dir", KIND_TEXT, false, 0, "the folder of its policy and logs; of one box, for operators", IN_BODY, NULL},
     END,
 };
 
@@ -292,6 +304,7 @@ static const struct op_field entry_shape[] = {
 static const struct op_field policy_shape[] = {
     {"digest", KIND_TEXT, true, 0, "SHA-256 of its canonical text", IN_BODY, NULL},
     {"policy", KIND_OBJECT, true, 0, "all of it", IN_BODY, NULL},
+    {"canonical", KIND_TEXT, true, 0, "the same, as the text whose digest it is", IN_BODY, NULL},
     END,
 };
 
@@ -358,6 +371,10 @@ const struct op op_table[] = {
     {"box.thaw", "POST", BOX "/thaw", RIGHT_BOX_END, "They go on.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box", false, op_box_thaw},
     {"box.rename", "POST", BOX "/rename", RIGHT_BOX_MAKE, "Give a stopped box another name, and with it another id.", rename_fields,
      INPUT_JSON, OUTPUT_JSON, 200, "Box", false, op_box_rename},
+
+    {"box.wire", "GET", BOX "/wire", RIGHT_WIRE,
+     "The protocol of its keeper, as `pale` speaks it: Connection: Upgrade, Upgrade: pale-wire, Pale-Wire-Version.", wire_fields,
+     INPUT_NONE, OUTPUT_WIRE, 101, NULL, false, op_box_wire},
 
     {"exec", "POST", BOX "/exec", RIGHT_EXEC, "Run a command. Accept: application/x-ndjson or text/event-stream streams it.", exec_fields,
      INPUT_JSON, OUTPUT_JSON, 200, "Exec", false, op_exec},

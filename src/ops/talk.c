@@ -16,7 +16,7 @@ static bool sees(const struct caller *who, const struct core_box *b)
     case CALLER_TENANT:
         return strcmp(who->tenant, b->tenant) == 0;
     case CALLER_BOX:
-        return strcmp(who->box, b->id) == 0;
+        return who->born && who->born == b->born; /* which it keeps when it is renamed */
     }
     return false;
 }
@@ -131,7 +131,18 @@ static void on_room(struct tether *l)
     call_drop(c);
 }
 
-static const struct tether_use use = {on_frame, on_gone, on_room};
+static void on_bytes(struct tether *l, const uint8_t *p, size_t n)
+{
+    struct talk *a = l->owner;
+    struct call *c = a->call;
+    a->heard = true;
+    call_hold(c);
+    a->bytes(a, p, n);
+    call_drop(c);
+}
+
+static const struct tether_use use = {.frame = on_frame, .gone = on_gone, .room = on_room};
+static const struct tether_use raw_use = {.gone = on_gone, .room = on_room, .bytes = on_bytes};
 
 static void connect_now(struct talk *a)
 {
@@ -142,7 +153,7 @@ static void connect_now(struct talk *a)
         err_set(&e, PALE_BUSY, "the box has %u requests under way; try again in a moment", TALKS_PER_BOX);
         return fail(a, &e);
     }
-    if (fleet_link(f, a->box, &use, a, &a->link, &e) < 0) {
+    if (fleet_link(f, a->box, a->bytes ? &raw_use : &use, a, &a->link, &e) < 0) {
         if (e.code == PALE_NOT_FOUND && a->starts)
             e.code = PALE_GONE; /* somebody else has stopped it */
         return fail(a, &e);
@@ -152,12 +163,14 @@ static void connect_now(struct talk *a)
         a->counted = true;
     }
     core_used(f->core, a->box);
-    if (!tether_send(a->link, a->type, a->request.data, a->request.len)) {
+    if (!a->bytes && !tether_send(a->link, a->type, a->request.data, a->request.len)) {
         err_set(&e, PALE_GONE, "the box ended before it was asked");
         return fail(a, &e);
     }
-    if (a->opened)
+    if (a->opened) {
+        a->heard = true; /* what its client sends goes to this keeper: there is no beginning anew */
         a->opened(a);
+    }
 }
 
 static void on_up(void *arg, const struct core_answer *answer)
@@ -185,16 +198,13 @@ static void use_again(struct talk *a)
     fleet_use(&c->world->fleet, a->box, on_up, c);
 }
 
-void talk_send(struct talk *a, uint8_t type, bool start)
+void talk_open(struct talk *a, bool start)
 {
     struct call *c = a->call;
     const struct core_box *b = talk_find(c);
     if (!b)
         return;
-    if (a->request.failed)
-        return call_refuse(c, PALE_LIMIT, "the request is longer than a keeper takes");
     memcpy(a->box, b->id, sizeof(a->box));
-    a->type = type;
     a->starts = start;
     /* Whether its keeper is there is best known by knocking: one that was just adopted may not have told us yet. */
     if (b->state != CORE_MAKING && b->state != CORE_REMOVING)
@@ -203,4 +213,12 @@ void talk_send(struct talk *a, uint8_t type, bool start)
         return call_refuse(c, PALE_NOT_FOUND, "box %s is not running", b->name);
     call_hold(c);
     fleet_use(&c->world->fleet, a->box, on_up, c);
+}
+
+void talk_send(struct talk *a, uint8_t type, bool start)
+{
+    if (a->request.failed)
+        return call_refuse(a->call, PALE_LIMIT, "the request is longer than a keeper takes");
+    a->type = type;
+    talk_open(a, start);
 }

@@ -25,12 +25,13 @@ struct talk {
     struct buf request;
     bool counted, starts, heard;
     unsigned tries;
-    void (*opened)(struct talk *a);                           /* the request is on its way; may be NULL */
-    void (*frame)(struct talk *a, const struct frame *f);     /* but for errors */
-    void (*gone)(struct talk *a);                             /* NULL: the call fails */
-    void (*room)(struct talk *a);                             /* may be NULL */
-    void (*failed)(struct talk *a, const struct pale_err *e); /* NULL: the call fails with it */
-    void (*done)(struct talk *a);                             /* frees what the operation has put around it; may be NULL */
+    void (*opened)(struct talk *a);                            /* the request is on its way; may be NULL */
+    void (*frame)(struct talk *a, const struct frame *f);      /* but for errors */
+    void (*bytes)(struct talk *a, const uint8_t *p, size_t n); /* of talk_open, in place of frame */
+    void (*gone)(struct talk *a);                              /* NULL: the call fails */
+    void (*room)(struct talk *a);                              /* may be NULL */
+    void (*failed)(struct talk *a, const struct pale_err *e);  /* NULL: the call fails with it */
+    void (*done)(struct talk *a);                              /* frees what the operation has put around it; may be NULL */
 };
 
 /* While one of these functions runs the call stays; but whatever it answers may end it, and then c->state is NULL and the ask gone. */
@@ -41,6 +42,9 @@ void *talk_new(struct call *c, size_t size);
 
 /* Finds the box, starts it if need be and start is set (else one that is down is PALE_NOT_FOUND's), connects and sends. */
 void talk_send(struct talk *a, uint8_t type, bool start);
+
+/* The same without a request: whoever calls speaks to the keeper himself, and what comes from it is handed over unread. */
+void talk_open(struct talk *a, bool start);
 
 /* Closes the link; the call goes on. */
 void talk_close(struct talk *a);

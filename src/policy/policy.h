@@ -130,6 +130,9 @@ bool policy_is_secret_name(const char *name);
 void policy_show(const struct policy *p, struct buf *out);
 void policy_json(const struct policy *p, struct json *j, const char *key);
 
+/* As a policy file has it, in JSON: what differs from the defaults. Read again it gives the same policy. */
+int policy_source(const struct policy *p, struct json *j, const char *key, struct pale_err *e) MUST_CHECK;
+
 /* One line per difference ("limits.memory: 512MiB -> 1GiB (wider)") or, with j, a list of objects. Returns how many. */
 size_t policy_diff(const struct policy *a, const struct policy *b, struct buf *out, struct json *j);
 

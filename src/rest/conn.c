@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <netinet/in.h>
@@ -20,6 +21,7 @@
 #include "ops/world.h"
 #include "rest/access.h"
 #include "rest/route.h"
+#include "wire/message.h"
 
 #define IN_MAX (WS_HEAD_MAX + WS_PAYLOAD_MAX + 65536u)
 #define IN_HIGH 65536u /* bytes read ahead of what is served; a frame of a socket is read whole */
@@ -98,6 +100,7 @@ void conn_cut(struct conn *c)
     *c->link = c->next;
     if (c->next)
         c->next->link = c->link;
+    s->unsent -= c->out.len;
     s->world->counts.connections = --s->count;
     struct call *call = c->call;
     c->call = NULL;
@@ -117,10 +120,10 @@ void conn_cut(struct conn *c)
 
 static void set_events(struct conn *c)
 {
-    bool reads = true;
+    bool reads = c->state != CONN_WIRE || c->wants;
     /* A client that sends more while it is served is not read on, but it is noticed if it leaves. */
     if (c->in.len >= (c->state == CONN_SOCKET ? WS_HEAD_MAX + WS_PAYLOAD_MAX : IN_HIGH) || c->left ||
-        (c->state != CONN_SOCKET && c->out.len > REST_OUT_HIGH))
+        (c->state != CONN_SOCKET && c->state != CONN_WIRE && c->out.len > REST_OUT_HIGH))
         reads = false;
     reads = reads || c->state == CONN_LEAVING;
     loop_want(c->server->loop, &c->source,
@@ -148,9 +151,16 @@ void conn_flush(struct conn *c)
         if (n < 0)
             break;
         buf_consume(&c->out, (size_t)n);
+        c->server->unsent -= (size_t)n;
+        c->sent_ms = clock_ms();
+    }
+    /* What a long answer needed is given back. */
+    if (!c->dead && c->out.len == 0 && c->out.cap > REST_OUT_HIGH) {
+        buf_done(&c->out);
+        buf_init(&c->out, REST_OUT_MAX);
     }
     if (!c->dead && c->out.len == 0 && c->ended && c->close && c->state != CONN_LEAVING) {
-        if (c->body_done || c->left)
+        if ((c->body_done && !c->lingers) || c->left)
             return conn_cut(c);
         linger(c);
     }
@@ -160,8 +170,15 @@ void conn_flush(struct conn *c)
 
 void conn_send(struct conn *c, const void *p, size_t n)
 {
+    if (c->dead)
+        return;
+    if (c->out.len == 0)
+        c->sent_ms = clock_ms();
     buf_add(&c->out, p, n);
-    if (c->out.failed && !c->dead)
+    if (!c->out.failed)
+        c->server->unsent += n;
+    /* All that clients have asked for and do not take has a bound, and so has each. */
+    if (c->out.failed || c->server->unsent > REST_UNSENT_MAX)
         conn_cut(c);
 }
 
@@ -221,7 +238,7 @@ static void send_head(struct conn *c, unsigned status, const char *type, long lo
         buf_addf(&b, "Content-Length: %lld\r\n", length);
     if (length == UNKNOWN)
         buf_add_text(&b, "Transfer-Encoding: chunked\r\n");
-    if (c->close)
+    if (c->close && status != 101)
         buf_add_text(&b, "Connection: close\r\n");
     buf_add_text(&b, headers);
     buf_add_text(&b, "\r\n");
@@ -322,6 +339,13 @@ static void port_begin(struct call *call, unsigned status, const char *type, con
     if (call->op->output == OUTPUT_SOCKET) {
         c->state = CONN_SOCKET;
         c->wants = true;
+        send_head(c, 101, NULL, SAID, call->accept);
+        return conn_leave(c, was);
+    }
+    if (call->op->output == OUTPUT_WIRE) {
+        c->state = CONN_WIRE;
+        c->wants = c->lingers = c->close = true;
+        c->promised = UINT64_MAX;
         send_head(c, 101, NULL, SAID, call->accept);
         return conn_leave(c, was);
     }
@@ -516,16 +540,24 @@ static void run_call(struct conn *c)
     call_drop(call);
 }
 
-/* An operation whose answer is a socket gets one before it runs. */
+/* An operation whose answer is another protocol hears that the client speaks it before it runs. */
 static int upgrade(struct conn *c, const struct http_head *h)
 {
     struct pale_err e;
     own_buf headers = {0};
     buf_init(&headers, 1024);
-    if (c->call->op->output != OUTPUT_SOCKET)
+    switch (c->call->op->output) {
+    case OUTPUT_SOCKET:
+        if (socket_accept(h, &headers, &e) < 0)
+            return conn_refuse(c, 426, &e, "Upgrade: websocket\r\n"), -1;
+        break;
+    case OUTPUT_WIRE:
+        if (passing_accept(h, &headers, &e) < 0)
+            return conn_refuse(c, 426, &e, "Upgrade: pale-wire\r\nPale-Wire-Version: " WIRE_VERSION_TEXT "\r\n"), -1;
+        break;
+    default:
         return 0;
-    if (socket_accept(h, &headers, &e) < 0)
-        return conn_refuse(c, 426, &e, "Upgrade: websocket\r\n"), -1;
+    }
     snprintf(c->call->accept, sizeof(c->call->accept), "%s", buf_text(&headers));
     return 0;
 }
@@ -650,38 +682,49 @@ static bool take_head(struct conn *c)
     return !c->dead;
 }
 
+/* What can be done now. False if there is nothing before more comes. */
+static bool advance(struct conn *c)
+{
+    switch (c->state) {
+    case CONN_HEAD:
+        return take_head(c);
+    case CONN_BODY:
+        return take_body(c);
+    case CONN_CALL:
+        return c->wants && take_body(c);
+    case CONN_SOCKET:
+        socket_take(c);
+        return false;
+    case CONN_WIRE:
+        passing_take(c);
+        return false;
+    case CONN_LEAVING:
+        return false;
+    }
+    return false;
+}
+
 static void process(struct conn *c)
 {
     bool more = true;
     while (more && !c->dead) {
-        switch (c->state) {
-        case CONN_HEAD:
-            more = take_head(c);
-            break;
-        case CONN_BODY:
-            more = take_body(c);
-            break;
-        case CONN_CALL:
-            more = c->wants && take_body(c);
-            break;
-        case CONN_SOCKET:
-            socket_take(c);
-            more = false;
-            break;
-        case CONN_LEAVING:
-            more = false;
-            break;
-        }
+        while (!c->dead && advance(c))
+            ;
+        size_t waited = c->out.len;
+        if (!c->dead)
+            conn_flush(c);
+        /* What was put off because too much waited to be sent must not wait for the client to say more. */
+        more = waited > REST_OUT_HIGH && c->out.len <= REST_OUT_HIGH;
     }
-    if (!c->dead)
-        conn_flush(c);
 }
 
 /* --- events --- */
 
 static void client_left(struct conn *c)
 {
-    c->left = true;
+    c->left = c->close = true;
+    if (c->state == CONN_WIRE && c->call)
+        return passing_left(c);
     /* Nobody waits for an answer any more, unless it stands there ready to be sent. */
     if (c->call || c->out.len == 0)
         conn_cut(c);
@@ -698,7 +741,9 @@ static void take_bytes(struct conn *c)
     ssize_t n = recv(c->source.fd, c->in.data + c->in.len, c->in.cap - c->in.len, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
-    if (n <= 0)
+    if (n < 0)
+        return conn_cut(c);
+    if (n == 0)
         return client_left(c);
     c->in.len += (size_t)n;
     process(c);
@@ -708,8 +753,11 @@ static void on_ready(struct loop_source *s, uint32_t events)
 {
     struct conn *c = of_source(s);
     c->busy = true;
-    if (events & (EPOLLERR | EPOLLHUP))
+    /* One that leaves while the keeper takes nothing from it is gone, as it is for a keeper. */
+    if (events & (EPOLLERR | EPOLLHUP) || (c->state == CONN_WIRE && !c->wants && !c->left && (events & EPOLLRDHUP)))
         conn_cut(c);
+    if (!c->dead && (events & EPOLLOUT) && c->state == CONN_SOCKET)
+        process(c); /* it may have waited for room to answer */
     if (!c->dead && (events & EPOLLOUT)) {
         conn_flush(c);
         if (!c->dead && c->waits_room && c->out.len < REST_OUT_HIGH / 2) {
@@ -717,7 +765,7 @@ static void on_ready(struct loop_source *s, uint32_t events)
             if (c->call && c->call->room)
                 c->call->room(c->call);
         }
-        if (!c->dead && c->state == CONN_HEAD)
+        if (!c->dead)
             process(c);
     }
     if (!c->dead && (events & EPOLLIN))
@@ -731,13 +779,25 @@ static void on_ready(struct loop_source *s, uint32_t events)
         release(c);
 }
 
+/* Whoever calls with a token that has expired meanwhile, or takes nothing of what he asked for, is not waited for. */
+static bool is_over(const struct conn *c, int64_t now)
+{
+    struct timespec t;
+    if (c->out.len > 0 && now - c->sent_ms > REST_STALL_MS)
+        return true;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return c->call && c->call->who.expires_unix_ms && (int64_t)t.tv_sec * 1000 > c->call->who.expires_unix_ms;
+}
+
 static void on_timer(struct loop_timer *t)
 {
     struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, timer));
     int64_t now = clock_ms();
+    if (is_over(c, now))
+        return conn_cut(c);
     bool waits = c->state == CONN_HEAD || c->state == CONN_BODY || c->state == CONN_LEAVING;
     if (!waits)
-        c->deadline_ms = now + REST_IDLE_MS;
+        c->deadline_ms = now + REST_STALL_MS;
     if (c->deadline_ms > now)
         return loop_arm(c->server->loop, t, c->deadline_ms);
     conn_cut(c);
@@ -792,8 +852,10 @@ static void accept_from(struct server *s, struct loop_source *source, bool local
         close(fd);
         return;
     }
-    if (!local)
+    if (!local) {
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    }
     add_conn(s, fd, local);
 }
 
@@ -826,8 +888,19 @@ static size_t most_conns(void)
     return files.rlim_cur > REST_FDS_ELSE + 32 ? (size_t)(files.rlim_cur - REST_FDS_ELSE) / 2 : 16;
 }
 
+static void cut_token(struct world *w, const char *token, const struct call *but)
+{
+    for (struct conn *c = w->server->conns, *next; c; c = next) {
+        next = c->next;
+        if (c->call && c->call != but && strcmp(c->call->who.token, token) == 0)
+            conn_cut(c);
+    }
+}
+
 int server_open(struct server *s, int local_fd, int tcp_fd, struct pale_err *e)
 {
+    s->world->server = s;
+    s->world->cut_token = cut_token;
     s->local = (struct loop_source){.fd = local_fd, .ready = on_local};
     s->tcp = (struct loop_source){.fd = tcp_fd, .ready = on_tcp};
     s->most = most_conns();

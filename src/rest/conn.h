@@ -13,15 +13,17 @@
 #include "ops/call.h"
 
 #define REST_CONNS_MAX 2048u
-#define REST_FDS_ELSE 64u          /* descriptors for what is no connection */
-#define REST_AGAIN_MS 100          /* without a descriptor to be had, until the next try */
-#define REST_DRAIN_MS 4000         /* for the last answers; less than the steward gives us */
-#define REST_BODY_MAX (1u << 20)   /* of JSON: an exec request carries a whole argument list */
-#define REST_OUT_HIGH (256u << 10) /* unsent bytes at which whoever writes is asked to wait */
-#define REST_OUT_MAX (16u << 20)   /* a whole answer may be longer than that, but not without end */
-#define REST_HEAD_WAIT_MS 10000    /* for the rest of a request once it has begun */
-#define REST_IDLE_MS 120000        /* between requests */
-#define REST_LINGER_MS 2000        /* for a body that nobody wants, after the answer */
+#define REST_FDS_ELSE 64u            /* descriptors for what is no connection */
+#define REST_AGAIN_MS 100            /* without a descriptor to be had, until the next try */
+#define REST_DRAIN_MS 4000           /* for the last answers; less than the steward gives us */
+#define REST_BODY_MAX (1u << 20)     /* of JSON: an exec request carries a whole argument list */
+#define REST_OUT_HIGH (256u << 10)   /* unsent bytes at which whoever writes is asked to wait */
+#define REST_OUT_MAX (16u << 20)     /* a whole answer may be longer than that, but not without end */
+#define REST_HEAD_WAIT_MS 10000      /* for the rest of a request once it has begun */
+#define REST_STALL_MS 30000          /* for a client to take some of its answer */
+#define REST_UNSENT_MAX (256u << 20) /* that all clients together have not taken */
+#define REST_IDLE_MS 120000          /* between requests */
+#define REST_LINGER_MS 2000          /* for a body that nobody wants, after the answer */
 #define REST_CALLS_PER_TOKEN 512u
 
 struct conn;
@@ -33,12 +35,20 @@ struct server {
     unsigned port;                 /* of tcp */
     struct loop_timer again, last; /* to listen again; to end whoever is still there */
     struct conn *conns;
+    size_t unsent;      /* bytes that wait for clients */
     size_t count, most; /* an eighth of them for the unix socket alone */
     bool full;          /* connections wait to be let in until one leaves */
     bool draining;      /* no new requests; the loop ends when the last answer is out */
 };
 
-enum conn_state { CONN_HEAD, CONN_BODY, CONN_CALL, CONN_SOCKET, CONN_LEAVING };
+enum conn_state {
+    CONN_HEAD,
+    CONN_BODY,
+    CONN_CALL,
+    CONN_SOCKET,
+    CONN_WIRE, /* bytes pass unread */
+    CONN_LEAVING,
+};
 
 struct conn {
     struct server *server;
@@ -46,7 +56,8 @@ struct conn {
     struct loop_source source;
     struct loop_timer timer;
     int64_t deadline_ms;
-    bool local; /* over the unix socket, by our own user */
+    int64_t sent_ms; /* when the client last took something, while there is something to take */
+    bool local;      /* over the unix socket, by our own user */
     enum conn_state state;
     struct buf in, out;
     struct call *call;
@@ -60,6 +71,7 @@ struct conn {
     bool bare;          /* of a HEAD: an answer has no body, though its head tells of one */
     uint64_t promised;  /* bytes of an answer whose length was told, that are still to come */
     bool left;          /* the client has closed its end */
+    bool lingers;       /* the client may be sending when it is answered last */
     bool waits_room;    /* a write was told to wait */
     struct buf message; /* of a WebSocket, in several frames */
     bool message_text, message_open;
@@ -86,5 +98,9 @@ void conn_refuse(struct conn *c, unsigned status, const struct pale_err *e, cons
 /* socket.c: takes what it can of c->in; and the functions of the port. */
 int socket_accept(const struct http_head *h, struct buf *ret_headers, struct pale_err *e) MUST_CHECK;
 void socket_take(struct conn *c);
+/* passing.c: the same for bytes that nobody here reads. */
+int passing_accept(const struct http_head *h, struct buf *ret_headers, struct pale_err *e) MUST_CHECK;
+void passing_take(struct conn *c);
+void passing_left(struct conn *c);
 bool socket_message(struct call *call, bool text, const void *p, size_t n);
 void socket_hang_up(struct call *call, unsigned status, const char *reason);

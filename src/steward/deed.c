@@ -282,7 +282,8 @@ static int do_doctor(struct deed *d, struct pale_err *e)
     pid_t pid = fork();
     if (pid == 0) {
         dup2(out[1], 1);
-        char *argv[] = {(char *)"pale", (char *)"doctor", (char *)"--json", NULL};
+        /* This host, whatever PALE_HOST says: else it might ask us. */
+        char *argv[] = {(char *)"pale", (char *)"doctor", (char *)"--json", (char *)"--host", (char *)"", NULL};
         execv(program, argv);
         _exit(125);
     }

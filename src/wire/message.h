@@ -15,6 +15,7 @@
 #include "base/record.h"
 
 #define WIRE_VERSION 2u
+#define WIRE_VERSION_TEXT "2" /* as heads of HTTP say it */
 
 enum wire_type {
     /* keeper to init */

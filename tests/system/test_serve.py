@@ -407,3 +407,17 @@ def test_a_registry_corrupted_between_two_lives(idle_daemon, pale):
     d.registry.write_bytes(good)
     d.serve()
     assert len(d.rest.good("GET", "/v1/tokens")["items"]) == 1
+
+
+def test_create_with_a_time_to_live_starts_the_daemon_and_is_obeyed(pale):
+    """The command makes the box; how long it lives is the daemon's to keep."""
+    try:
+        pale.ok("create", "--ttl", "1s", "brief")
+        pale.ok("create", "--idle", "1s", "lazy")
+        assert "brief" in pale.boxes() and "lazy" in pale.boxes()
+        assert wait_until(lambda: "brief" not in pale.boxes())
+        assert wait_until(lambda: pale.json("inspect", "--json", "lazy")["state"] == "stopped")
+        assert pale.run("create", "--ttl", "soon", "never").code == 125 and "never" not in pale.boxes()
+    finally:
+        pale.run("rm", "-f", "brief", "lazy")
+        pale.ok("serve", "--stop")

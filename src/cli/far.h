@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a daemon tells of boxes, read and shown: a stranger's texts, each bounded and quoted. */
+#pragma once
+
+#include "base/json.h"
+#include "base/jsonread.h"
+#include "cli/cli.h"
+#include "cli/remote.h"
+#include "policy/policy.h"
+
+#define FAR_TEXT 512
+#define FAR_ANSWER_MAX (8u << 20)
+
+/* A member's text, made harmless; "" if there is none. Returns ret. */
+const char *far_text(const struct jsonread *v, const char *key, char *ret, size_t cap);
+uint64_t far_number(const struct jsonread *v, const char *key);
+
+/* A value written anew, whatever it is. */
+void far_copy(struct json *j, const char *key, const struct jsonread *v);
+/* A member, if it is there. */
+void far_copy_member(struct json *j, const struct jsonread *v, const char *key);
+
+/* A box's policy, and if digest is not NULL what the daemon calls it by. */
+int far_policy(struct remote *r, const char *box, struct policy *ret, char digest[SHA256_HEX], struct pale_err *e) MUST_CHECK;
+
+/* The request that makes a box by the verb's flags. ttl: NULL for none. */
+int far_order(const struct args *a, const char *name, const char *ttl, bool start, struct buf *ret, struct pale_err *e) MUST_CHECK;
+int far_make(struct remote *r, const char *order, struct buf *text, struct jsonread *ret, struct pale_err *e) MUST_CHECK;
+int far_remove(struct remote *r, const char *box, struct pale_err *e) MUST_CHECK;
+
+/* The verbs. */
+int far_create(struct args *a);
+int far_ls(struct args *a);
+int far_inspect(struct args *a);
+int far_stop(struct args *a);
+int far_rm(struct args *a);
+int far_freeze(struct args *a, bool on);
+int far_rename(struct args *a);
+int far_audit(struct args *a, int (*verdict)(struct args *a, const char *text, size_t n, const char *head), void (*show)(const char *line));
+int far_doctor(struct args *a);
