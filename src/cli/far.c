@@ -155,8 +155,10 @@ int far_order(const struct args *a, const char *name, const char *ttl, bool star
     json_begin_object(&j, NULL);
     json_text(&j, "name", name);
     json_bool(&j, "start", start);
-    if (ttl)
-        json_text(&j, "ttl", ttl);
+    if (ttl || args_has(a, "ttl"))
+        json_text(&j, "ttl", ttl ? ttl : args_get(a, "ttl"));
+    if (args_has(a, "idle"))
+        json_text(&j, "idle", args_get(a, "idle"));
     int r = 0;
     if (args_has(a, "policy") && (r = boxflags_file(a, &p, e)) == 0)
         r = policy_source(&p, &j, "policy", e);

@@ -20,11 +20,15 @@
 
 #define BIRTHS_PER_CPU 4
 #define BIRTHS_MAX 64
+#define TERMS_TRIES 200
+#define TERMS_PAUSE_US 10000
 #define HOME_FROM 2 /* boxes: making a home for their ids costs about as much as it saves one of them */
 
 static const struct option create_options[] = {
     {"in-project", 0, NULL, "in .pale of the working folder's project", NULL},
     {"no-start", 0, NULL, "do not start it yet", NULL},
+    {"ttl", 0, "TIME", "the daemon removes it after so long (2h)", NULL},
+    {"idle", 0, "TIME", "the daemon stops it after so long without a command (30m)", NULL},
     {0},
 };
 
@@ -78,10 +82,47 @@ static int tell_birth(const struct args *a, const struct place *p, struct pale_e
     return fflush(stdout) ? err_os(e, "tell of box %s, which is made", p->name) : 0;
 }
 
+static bool has_terms(const struct args *a)
+{
+    return args_has(a, "ttl") || args_has(a, "idle");
+}
+
+/* How long it may live is the daemon's to keep, which hears of a new box a moment after it is there. */
+static int set_terms(const struct args *a, const struct place *p, struct pale_err *e)
+{
+    own_remote r = {.fd = -1};
+    own_buf body = {0}, text = {0};
+    struct json j;
+    char path[64];
+    remote_init(&r);
+    buf_init(&body, 4096);
+    buf_init(&text, 65536);
+    json_start(&j, &body);
+    json_begin_object(&j, NULL);
+    if (args_has(a, "ttl"))
+        json_text(&j, "ttl", args_get(a, "ttl"));
+    if (args_has(a, "idle"))
+        json_text(&j, "idle", args_get(a, "idle"));
+    json_end_object(&j);
+    snprintf(path, sizeof(path), "/v1/boxes/%s", p->id);
+    int res = remote_open(&r, NULL, true, e);
+    for (int tries = 0; res == 0; tries++) {
+        buf_clear(&text);
+        if (remote_call(&r, "PATCH", path, buf_text(&body), &text, e) == 0)
+            return 0;
+        if (e->code != PALE_NOT_FOUND || tries == TERMS_TRIES)
+            break;
+        usleep(TERMS_PAUSE_US);
+    }
+    return err_prefix(e, "its time");
+}
+
 static int end_birth(const struct args *a, struct birth *b, struct pale_err *e)
 {
     int r = args_has(a, "no-start") ? 0 : await_birth(b, e);
     reach_close(&b->reach);
+    if (r == 0 && has_terms(a))
+        r = set_terms(a, &b->place, e);
     if (r < 0 && r != -PALE_BUSY)
         life_take_back(&b->place);
     return r < 0 ? r : tell_birth(a, &b->place, e);
@@ -149,6 +190,14 @@ static int run_create(struct args *a)
     struct pale_err e;
     sigset_t old;
     own_policy policy = {0};
+    static const char *const times[] = {"ttl", "idle"};
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t ms = 0;
+        if (args_has(a, times[i]) && (!number_duration(args_get(a, times[i]), &ms) || ms == 0)) {
+            err_set(&e, PALE_BAD_INPUT, "--%s: a time such as 30s, 5m, 2h, 1d", times[i]);
+            return cli_fail(a, &e);
+        }
+    }
     if (a->host)
         return far_create(a);
     if (boxflags_policy(a, &policy, &e) < 0)

@@ -216,12 +216,29 @@ static bool is_id(const char *s, size_t n)
     return n == BOX_ID_LEN && strspn(s, "0123456789abcdef") >= BOX_ID_LEN;
 }
 
+/* Happenings were lost: what is new, what is gone, and whose keeper came meanwhile. */
+static void look_at_all(struct fleet *f)
+{
+    struct place p;
+    char tenant[CORE_TENANT_MAX + 1] = "", name[BOX_NAME_MAX + 1] = "", id[BOX_ID_LEN + 1] = "";
+    (void)!place_each_made(see_one, f, NULL);
+    for (const struct core_box *b; (b = core_after(f->core, tenant, name, id));) {
+        memcpy(tenant, b->tenant, sizeof(tenant));
+        memcpy(name, b->name, sizeof(name));
+        memcpy(id, b->id, sizeof(id));
+        if (id[0] && place_peek(id, &p, NULL) == -PALE_NOT_FOUND)
+            vanished(f, id);
+        else if (id[0])
+            lookout_try(f, id);
+    }
+}
+
 static void happened(struct fleet *f, const struct inotify_event *ev)
 {
     char id[BOX_ID_LEN + 1] = "";
     size_t n = ev->len ? strnlen(ev->name, ev->len) : 0;
     if (ev->mask & IN_Q_OVERFLOW)
-        (void)!place_each_made(see_one, f, NULL);
+        look_at_all(f);
     if (ev->wd == f->boxes_wd && is_id(ev->name, n)) {
         memcpy(id, ev->name, BOX_ID_LEN);
         if (ev->mask & (IN_CREATE | IN_MOVED_TO))

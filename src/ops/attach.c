@@ -36,7 +36,7 @@ static void say(struct attach *t, bool text, const void *p, size_t n)
     struct call *c = t->talk.call;
     begin(t);
     call_hold(c);
-    if (!c->gone && !c->answered && !c->port->message(c, text, p, n) && !c->gone)
+    if (!c->gone && !c->answered && !c->port->message(c, text, p, n) && !c->gone && !c->answered)
         tether_pause(t->talk.link, true);
     call_drop(c);
 }

@@ -23,10 +23,12 @@ enum caller_scope { CALLER_OPERATOR, CALLER_TENANT, CALLER_BOX };
 /* Who calls, and what he may. */
 struct caller {
     enum caller_scope scope;
-    char tenant[64]; /* "": the operator's own boxes */
-    char box[17];    /* the only one he sees, of CALLER_BOX */
-    uint64_t rights; /* bits of enum op_right */
-    char token[17];  /* its handle; "": none was needed */
+    char tenant[64];         /* "": the operator's own boxes */
+    char box[17];            /* the only one he sees, of CALLER_BOX, … */
+    uint64_t born;           /* … and not a later one of the same name */
+    int64_t expires_unix_ms; /* when he is nobody any more; 0: never */
+    uint64_t rights;         /* bits of enum op_right */
+    char token[17];          /* its handle; "": none was needed */
 };
 
 struct value {

@@ -349,7 +349,7 @@ static void on_orphan_frame(struct tether *l, const struct frame *f)
 {
     struct orphan *o = l->owner;
     uint64_t job = 0;
-    if (f->type == TELL_STARTED && msg_u64_parse(f->data, f->len, &job))
+    if (f->type == TELL_STARTED && msg_u64_parse(f->data, f->len, &job) && job > 0)
         end_command(o->world, o->box, job);
     orphan_gone(l);
 }
@@ -365,6 +365,7 @@ static void end_when_begun(struct talk *a)
     memcpy(o->box, a->box, sizeof(o->box));
     a->link->use = &orphan_use;
     a->link->owner = o;
+    tether_pause(a->link, false); /* nobody is left who would let it go on */
     a->link = NULL;
 }
 

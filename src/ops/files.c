@@ -27,6 +27,7 @@ struct chore {
     struct buf in;   /* output that is not a whole entry yet */
     struct buf text; /* of the answer */
     struct json json;
+    uint64_t entries; /* in it */
     bool begun, fed, running;
     uint64_t offset, length; /* of a range; length UINT64_MAX: to the end */
 };
@@ -72,7 +73,7 @@ static void on_frame(struct talk *a, const struct frame *f)
     struct chore *k = (struct chore *)a;
     switch (f->type) {
     case TELL_STDOUT:
-        if (k->output)
+        if (k->output && f->len > 0)
             k->output(k, f->data, f->len);
         return;
     case TELL_STDERR:
@@ -173,6 +174,7 @@ static void take_entries(struct chore *k, const uint8_t *p, size_t n)
     buf_add(&k->in, p, n);
     while (!k->in.failed && (got = file_entry_parse(k->in.data + at, k->in.len - at, &en, &used)) == 1) {
         show_entry(&k->json, &en);
+        k->entries++;
         at += used;
     }
     if (got < 0 || k->in.failed)
@@ -189,7 +191,7 @@ static void end_list(struct chore *k)
 
 static void end_stat(struct chore *k)
 {
-    if (k->text.len == 0)
+    if (k->entries != 1)
         return call_refuse(k->talk.call, PALE_PROTOCOL, "the box's answer cannot be read");
     call_json(k->talk.call, &k->text);
 }

@@ -77,6 +77,10 @@ static void on_listed(struct talk *a, const struct frame *f)
     if (l->only && m.id != l->only)
         return;
     l->found = true;
+    if (l->only) { /* the last word counts */
+        buf_clear(&l->text);
+        json_start(&l->json, &l->text);
+    }
     shown_job(&l->json, NULL, &m);
 }
 
@@ -131,6 +135,9 @@ static void on_late(struct loop_timer *t)
     struct listing *l = (struct listing *)((char *)t - offsetof(struct listing, timer));
     talk_close(&l->talk);
     buf_clear(&l->talk.request);
+    buf_clear(&l->text);
+    json_start(&l->json, &l->text);
+    l->found = false;
     talk_send(&l->talk, ASK_JOBS, false);
 }
 

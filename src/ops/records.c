@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/jsonread.h"
 #include "base/number.h"
 #include "base/own.h"
 #include "box/audit.h"
@@ -91,6 +92,18 @@ void op_receipt(struct call *c)
     call_json(c, &text);
 }
 
+/* Answers with JSON that somebody else wrote, if it is that. */
+static void pass_json(struct call *c, const void *p, size_t n, const char *whose)
+{
+    own_buf text = {0};
+    struct jsonread v;
+    if (!jsonread_parse(p, n, &v) || v.kind != JSONREAD_OBJECT)
+        return call_refuse(c, PALE_PROTOCOL, "%s cannot be read", whose);
+    buf_init(&text, FRAME_PAYLOAD_MAX + 2);
+    buf_add(&text, v.at, v.len);
+    call_json(c, &text);
+}
+
 /* Lines for people, an empty one, the receipt as JSON. */
 static void on_proved(struct talk *a, const struct frame *f)
 {
@@ -100,12 +113,7 @@ static void on_proved(struct talk *a, const struct frame *f)
     const uint8_t *at = memmem(f->data, f->len, "\n\n", 2);
     if (!at)
         return call_refuse(c, PALE_PROTOCOL, "the keeper's receipt cannot be read");
-    own_buf text = {0};
-    buf_init(&text, FRAME_PAYLOAD_MAX + 2);
-    buf_add(&text, at + 2, f->len - (size_t)(at + 2 - f->data));
-    while (text.len > 0 && text.data[text.len - 1] == '\n')
-        text.len--;
-    call_json(c, &text);
+    pass_json(c, at + 2, f->len - (size_t)(at + 2 - f->data), "the keeper's receipt");
 }
 
 void op_prove(struct call *c)
@@ -121,15 +129,10 @@ void op_prove(struct call *c)
 static void on_doctor(void *arg, const struct msg_deed_done *d)
 {
     struct call *c = arg;
-    own_buf text = {0};
-    buf_init(&text, FRAME_PAYLOAD_MAX);
-    buf_add_text(&text, d->text);
-    while (text.len > 0 && text.data[text.len - 1] == '\n')
-        text.len--;
     if (d->code != 0)
         call_refuse(c, d->code < PALE_CODE_COUNT ? (enum pale_code)d->code : PALE_PROTOCOL, "%s", d->text);
     else
-        call_json(c, &text);
+        pass_json(c, d->text, strlen(d->text), "the diagnosis");
     call_drop(c);
 }
 

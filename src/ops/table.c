@@ -202,7 +202,7 @@ static const struct op_field token_fields[] = {
     {"tenant", KIND_TEXT, false, BOX_NAME_MAX, "whose", IN_BODY, NULL},
     {"box", KIND_TEXT, false, BOX_NAME_MAX, "of a box's token: its name or id", IN_BODY, NULL},
     {"rights", KIND_TEXTS, false, RIGHT_COUNT, "what it is good for; without them all its scope can have", IN_BODY, NULL},
-    {"ttl", KIND_TIME, false, 32, "good for so long; without it until it is revoked", IN_BODY, NULL},
+    {"ttl", KIND_TIME, false, 32, "good for so long, at most 365d; 7d", IN_BODY, NULL},
     END,
 };
 

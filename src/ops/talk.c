@@ -16,7 +16,7 @@ static bool sees(const struct caller *who, const struct core_box *b)
     case CALLER_TENANT:
         return strcmp(who->tenant, b->tenant) == 0;
     case CALLER_BOX:
-        return strcmp(who->box, b->id) == 0;
+        return who->born && who->born == b->born; /* which it keeps when it is renamed */
     }
     return false;
 }
@@ -167,8 +167,10 @@ static void connect_now(struct talk *a)
         err_set(&e, PALE_GONE, "the box ended before it was asked");
         return fail(a, &e);
     }
-    if (a->opened)
+    if (a->opened) {
+        a->heard = true; /* what its client sends goes to this keeper: there is no beginning anew */
         a->opened(a);
+    }
 }
 
 static void on_up(void *arg, const struct core_answer *answer)

@@ -13,6 +13,8 @@
 
 #define LIST_BYTES_MAX (8u << 20)
 #define TOUCH_MS 60000
+#define TTL_DEFAULT_MS (7ull * 86400000)
+#define TTL_MAX_MS (365ull * 86400000)
 
 static const char *const scope_names[] = {
     [REGISTRY_SCOPE_BOX] = "box", [REGISTRY_SCOPE_TENANT] = "tenant", [REGISTRY_SCOPE_OPERATOR] = "operator"};
@@ -71,6 +73,8 @@ int token_caller(struct registry *r, const char *text, size_t n, struct caller *
                            .rights = t->rights};
     snprintf(ret->tenant, sizeof(ret->tenant), "%s", t->tenant);
     snprintf(ret->box, sizeof(ret->box), "%s", t->box);
+    ret->born = t->born;
+    ret->expires_unix_ms = t->expires_unix_ms;
     snprintf(ret->token, sizeof(ret->token), "%s", t->id);
     if (now - t->last_used_unix_ms > TOUCH_MS)
         (void)!registry_token_touch(r, t->id, now, NULL); /* a matter of record, not of right */
@@ -136,6 +140,7 @@ static int read_scope(struct call *c, struct registry_token *t, struct pale_err 
     if (!b || !b->id[0])
         return err_set(e, PALE_NOT_FOUND, "box: there is no such box");
     snprintf(t->box, sizeof(t->box), "%s", b->id);
+    t->born = b->born;
     t->tenant = b->tenant;
     return 0;
 }
@@ -175,14 +180,19 @@ void op_token_create(struct call *c)
     char text[TOKEN_TEXT_LEN + 1] = TOKEN_PREFIX;
     own_buf b = {0};
     struct json j;
-    uint64_t ttl = call_number(c, "ttl", 0);
+    uint64_t ttl = call_number(c, "ttl", TTL_DEFAULT_MS);
+    if (ttl == 0 || ttl > TTL_MAX_MS)
+        return call_refuse(c, PALE_BAD_INPUT, "ttl: a token is good for up to 365d, and for some time");
     if (read_scope(c, &t, &e) < 0 || read_rights(c, t.scope, &t.rights, &e) < 0)
         return call_fail(c, &e);
     if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
         return call_refuse(c, PALE_OS, "the kernel gives no random bytes");
     hex(random, 32, text + sizeof(TOKEN_PREFIX) - 1);
     hex(random + 32, 8, t.id);
-    t.expires_unix_ms = ttl ? t.made_unix_ms + (int64_t)ttl : 0;
+    t.expires_unix_ms = t.made_unix_ms + (int64_t)ttl;
+    /* Nor does anybody give for longer than he has himself. */
+    if (c->who.expires_unix_ms && t.expires_unix_ms > c->who.expires_unix_ms)
+        t.expires_unix_ms = c->who.expires_unix_ms;
     hash_of(text, strlen(text), hash);
     if (registry_token_add(c->world->registry, &t, hash, &e) < 0)
         return call_fail(c, &e);
@@ -222,6 +232,8 @@ void op_token_revoke(struct call *c)
     struct pale_err e;
     if (registry_token_revoke(c->world->registry, call_param(c, "token"), unix_ms(), &e) < 0)
         return call_fail(c, &e);
+    /* What it has open ends with it. */
+    c->world->cut_token(c->world, call_param(c, "token"), c);
     call_nothing(c);
 }
 

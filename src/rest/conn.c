@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <netinet/in.h>
@@ -99,6 +100,7 @@ void conn_cut(struct conn *c)
     *c->link = c->next;
     if (c->next)
         c->next->link = c->link;
+    s->unsent -= c->out.len;
     s->world->counts.connections = --s->count;
     struct call *call = c->call;
     c->call = NULL;
@@ -149,6 +151,13 @@ void conn_flush(struct conn *c)
         if (n < 0)
             break;
         buf_consume(&c->out, (size_t)n);
+        c->server->unsent -= (size_t)n;
+        c->sent_ms = clock_ms();
+    }
+    /* What a long answer needed is given back. */
+    if (!c->dead && c->out.len == 0 && c->out.cap > REST_OUT_HIGH) {
+        buf_done(&c->out);
+        buf_init(&c->out, REST_OUT_MAX);
     }
     if (!c->dead && c->out.len == 0 && c->ended && c->close && c->state != CONN_LEAVING) {
         if ((c->body_done && !c->lingers) || c->left)
@@ -161,8 +170,15 @@ void conn_flush(struct conn *c)
 
 void conn_send(struct conn *c, const void *p, size_t n)
 {
+    if (c->dead)
+        return;
+    if (c->out.len == 0)
+        c->sent_ms = clock_ms();
     buf_add(&c->out, p, n);
-    if (c->out.failed && !c->dead)
+    if (!c->out.failed)
+        c->server->unsent += n;
+    /* All that clients have asked for and do not take has a bound, and so has each. */
+    if (c->out.failed || c->server->unsent > REST_UNSENT_MAX)
         conn_cut(c);
 }
 
@@ -666,42 +682,47 @@ static bool take_head(struct conn *c)
     return !c->dead;
 }
 
+/* What can be done now. False if there is nothing before more comes. */
+static bool advance(struct conn *c)
+{
+    switch (c->state) {
+    case CONN_HEAD:
+        return take_head(c);
+    case CONN_BODY:
+        return take_body(c);
+    case CONN_CALL:
+        return c->wants && take_body(c);
+    case CONN_SOCKET:
+        socket_take(c);
+        return false;
+    case CONN_WIRE:
+        passing_take(c);
+        return false;
+    case CONN_LEAVING:
+        return false;
+    }
+    return false;
+}
+
 static void process(struct conn *c)
 {
     bool more = true;
     while (more && !c->dead) {
-        switch (c->state) {
-        case CONN_HEAD:
-            more = take_head(c);
-            break;
-        case CONN_BODY:
-            more = take_body(c);
-            break;
-        case CONN_CALL:
-            more = c->wants && take_body(c);
-            break;
-        case CONN_SOCKET:
-            socket_take(c);
-            more = false;
-            break;
-        case CONN_WIRE:
-            passing_take(c);
-            more = false;
-            break;
-        case CONN_LEAVING:
-            more = false;
-            break;
-        }
+        while (!c->dead && advance(c))
+            ;
+        size_t waited = c->out.len;
+        if (!c->dead)
+            conn_flush(c);
+        /* What was put off because too much waited to be sent must not wait for the client to say more. */
+        more = waited > REST_OUT_HIGH && c->out.len <= REST_OUT_HIGH;
     }
-    if (!c->dead)
-        conn_flush(c);
 }
 
 /* --- events --- */
 
 static void client_left(struct conn *c)
 {
-    c->left = true;
+    c->left = c->close = true;
     if (c->state == CONN_WIRE && c->call)
         return passing_left(c);
     /* Nobody waits for an answer any more, unless it stands there ready to be sent. */
@@ -735,6 +756,8 @@ static void on_ready(struct loop_source *s, uint32_t events)
     /* One that leaves while the keeper takes nothing from it is gone, as it is for a keeper. */
     if (events & (EPOLLERR | EPOLLHUP) || (c->state == CONN_WIRE && !c->wants && !c->left && (events & EPOLLRDHUP)))
         conn_cut(c);
+    if (!c->dead && (events & EPOLLOUT) && c->state == CONN_SOCKET)
+        process(c); /* it may have waited for room to answer */
     if (!c->dead && (events & EPOLLOUT)) {
         conn_flush(c);
         if (!c->dead && c->waits_room && c->out.len < REST_OUT_HIGH / 2) {
@@ -742,7 +765,7 @@ static void on_ready(struct loop_source *s, uint32_t events)
             if (c->call && c->call->room)
                 c->call->room(c->call);
         }
-        if (!c->dead && c->state == CONN_HEAD)
+        if (!c->dead)
             process(c);
     }
     if (!c->dead && (events & EPOLLIN))
@@ -756,13 +779,25 @@ static void on_ready(struct loop_source *s, uint32_t events)
         release(c);
 }
 
+/* Whoever calls with a token that has expired meanwhile, or takes nothing of what he asked for, is not waited for. */
+static bool is_over(const struct conn *c, int64_t now)
+{
+    struct timespec t;
+    if (c->out.len > 0 && now - c->sent_ms > REST_STALL_MS)
+        return true;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return c->call && c->call->who.expires_unix_ms && (int64_t)t.tv_sec * 1000 > c->call->who.expires_unix_ms;
+}
+
 static void on_timer(struct loop_timer *t)
 {
     struct conn *c = (struct conn *)((char *)t - offsetof(struct conn, timer));
     int64_t now = clock_ms();
+    if (is_over(c, now))
+        return conn_cut(c);
     bool waits = c->state == CONN_HEAD || c->state == CONN_BODY || c->state == CONN_LEAVING;
     if (!waits)
-        c->deadline_ms = now + REST_IDLE_MS;
+        c->deadline_ms = now + REST_STALL_MS;
     if (c->deadline_ms > now)
         return loop_arm(c->server->loop, t, c->deadline_ms);
     conn_cut(c);
@@ -853,8 +888,19 @@ static size_t most_conns(void)
     return files.rlim_cur > REST_FDS_ELSE + 32 ? (size_t)(files.rlim_cur - REST_FDS_ELSE) / 2 : 16;
 }
 
+static void cut_token(struct world *w, const char *token, const struct call *but)
+{
+    for (struct conn *c = w->server->conns, *next; c; c = next) {
+        next = c->next;
+        if (c->call && c->call != but && strcmp(c->call->who.token, token) == 0)
+            conn_cut(c);
+    }
+}
+
 int server_open(struct server *s, int local_fd, int tcp_fd, struct pale_err *e)
 {
+    s->world->server = s;
+    s->world->cut_token = cut_token;
     s->local = (struct loop_source){.fd = local_fd, .ready = on_local};
     s->tcp = (struct loop_source){.fd = tcp_fd, .ready = on_tcp};
     s->most = most_conns();

@@ -13,15 +13,17 @@
 #include "ops/call.h"
 
 #define REST_CONNS_MAX 2048u
-#define REST_FDS_ELSE 64u          /* descriptors for what is no connection */
-#define REST_AGAIN_MS 100          /* without a descriptor to be had, until the next try */
-#define REST_DRAIN_MS 4000         /* for the last answers; less than the steward gives us */
-#define REST_BODY_MAX (1u << 20)   /* of JSON: an exec request carries a whole argument list */
-#define REST_OUT_HIGH (256u << 10) /* unsent bytes at which whoever writes is asked to wait */
-#define REST_OUT_MAX (16u << 20)   /* a whole answer may be longer than that, but not without end */
-#define REST_HEAD_WAIT_MS 10000    /* for the rest of a request once it has begun */
-#define REST_IDLE_MS 120000        /* between requests */
-#define REST_LINGER_MS 2000        /* for a body that nobody wants, after the answer */
+#define REST_FDS_ELSE 64u            /* descriptors for what is no connection */
+#define REST_AGAIN_MS 100            /* without a descriptor to be had, until the next try */
+#define REST_DRAIN_MS 4000           /* for the last answers; less than the steward gives us */
+#define REST_BODY_MAX (1u << 20)     /* of JSON: an exec request carries a whole argument list */
+#define REST_OUT_HIGH (256u << 10)   /* unsent bytes at which whoever writes is asked to wait */
+#define REST_OUT_MAX (16u << 20)     /* a whole answer may be longer than that, but not without end */
+#define REST_HEAD_WAIT_MS 10000      /* for the rest of a request once it has begun */
+#define REST_STALL_MS 30000          /* for a client to take some of its answer */
+#define REST_UNSENT_MAX (256u << 20) /* that all clients together have not taken */
+#define REST_IDLE_MS 120000          /* between requests */
+#define REST_LINGER_MS 2000          /* for a body that nobody wants, after the answer */
 #define REST_CALLS_PER_TOKEN 512u
 
 struct conn;
@@ -33,6 +35,7 @@ struct server {
     unsigned port;                 /* of tcp */
     struct loop_timer again, last; /* to listen again; to end whoever is still there */
     struct conn *conns;
+    size_t unsent;      /* bytes that wait for clients */
     size_t count, most; /* an eighth of them for the unix socket alone */
     bool full;          /* connections wait to be let in until one leaves */
     bool draining;      /* no new requests; the loop ends when the last answer is out */
@@ -53,7 +56,8 @@ struct conn {
     struct loop_source source;
     struct loop_timer timer;
     int64_t deadline_ms;
-    bool local; /* over the unix socket, by our own user */
+    int64_t sent_ms; /* when the client last took something, while there is something to take */
+    bool local;      /* over the unix socket, by our own user */
     enum conn_state state;
     struct buf in, out;
     struct call *call;

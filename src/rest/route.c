@@ -232,6 +232,8 @@ int route_body(struct call *c, const char *text, size_t n, struct pale_err *e)
     json_error_t why;
     int r = 0;
     if (n > 0) {
+        if (memchr(text, 0, n)) /* jansson steps over NULs between tokens */
+            return err_set(e, PALE_BAD_INPUT, "the body is not JSON: it has a NUL byte");
         c->body = json_loadb(text, n, JSON_REJECT_DUPLICATES, &why);
         if (!c->body)
             return err_set(e, PALE_BAD_INPUT, "the body is not JSON: line %d: %.100s", why.line, why.text);

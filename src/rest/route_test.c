@@ -103,6 +103,18 @@ static void bad_bodies_are_named(void **state)
     }
 }
 
+static void bodies_with_a_nul_are_refused(void **state)
+{
+    (void)state;
+    struct pale_err e;
+    unsigned status;
+    static const char text[] = "{\"name\":\"a\"\0}";
+    struct call *c = asked("POST", "/v1/boxes", &status);
+    assert_int_equal(route_body(c, text, sizeof(text) - 1, &e), -PALE_BAD_INPUT);
+    assert_non_null(strstr(e.text, "not JSON"));
+    call_drop(c);
+}
+
 static void deep_bodies_are_refused(void **state)
 {
     (void)state;
@@ -166,7 +178,7 @@ int main(void)
         cmocka_unit_test(paths_lead_to_operations), cmocka_unit_test(a_segment_stays_one),
         cmocka_unit_test(good_bodies_pass),         cmocka_unit_test(bad_bodies_are_named),
         cmocka_unit_test(deep_bodies_are_refused),  cmocka_unit_test(queries_are_read_by_their_fields),
-        cmocka_unit_test(every_operation_is_whole),
+        cmocka_unit_test(every_operation_is_whole), cmocka_unit_test(bodies_with_a_nul_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

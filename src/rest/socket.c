@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/quote.h"
 #include "net/wsframe.h"
 #include "rest/conn.h"
 
@@ -45,7 +46,11 @@ bool socket_message(struct call *call, bool text, const void *p, size_t n)
 static void say_close(struct conn *c, unsigned status, const char *reason)
 {
     uint8_t body[WS_CONTROL_MAX];
-    size_t n = strnlen(reason, sizeof(body) - 2);
+    size_t n = 0, most = strnlen(reason, sizeof(body) - 2);
+    unsigned point;
+    /* It may be foreign text, and cut: a reason is whole characters. */
+    for (size_t step = 1; step > 0; n += step)
+        step = quote_utf8((const unsigned char *)reason + n, most - n, &point);
     body[0] = (uint8_t)(status >> 8);
     body[1] = (uint8_t)status;
     memcpy(body + 2, reason, n);

@@ -33,7 +33,8 @@ static const char *const steps[] = {
 
     /* While a box is renamed two rows have its key. */
     "ALTER TABLE boxes ADD COLUMN born INTEGER NOT NULL DEFAULT 0;"
-    "DROP INDEX boxes_key; CREATE INDEX boxes_key ON boxes (tenant, key) WHERE key <> '';",
+    "DROP INDEX boxes_key; CREATE INDEX boxes_key ON boxes (tenant, key) WHERE key <> '';"
+    "ALTER TABLE tokens ADD COLUMN born INTEGER NOT NULL DEFAULT 0;",
 };
 
 static const struct database_kind kind = {
@@ -62,7 +63,7 @@ enum query {
 };
 
 #define BOX_COLUMNS "tenant, name, key, asked, made_ms, expires_ms, idle_ms, born"
-#define TOKEN_COLUMNS "id, name, scope, tenant, box, rights, made_ms, expires_ms, revoked_ms, last_used_ms"
+#define TOKEN_COLUMNS "id, name, scope, tenant, box, rights, made_ms, expires_ms, revoked_ms, last_used_ms, born"
 
 static const char *const queries[] = {
     [BOX_PUT] = "INSERT INTO boxes (" BOX_COLUMNS ") SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8"
@@ -75,7 +76,7 @@ static const char *const queries[] = {
     [BOX_FIND] = "SELECT " BOX_COLUMNS " FROM boxes WHERE tenant = ?1 AND name = ?2",
     [BOX_FIND_KEY] = "SELECT " BOX_COLUMNS " FROM boxes WHERE tenant = ?1 AND key = ?2 AND key <> ''",
     [BOX_NEXT] = "SELECT " BOX_COLUMNS " FROM boxes WHERE (tenant, name) > (?1, ?2) ORDER BY tenant, name LIMIT 1",
-    [TOKEN_ADD] = "INSERT INTO tokens (hash, " TOKEN_COLUMNS ") SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11"
+    [TOKEN_ADD] = "INSERT INTO tokens (hash, " TOKEN_COLUMNS ") SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12"
                   " WHERE (SELECT count(*) FROM tokens) < " STR(REGISTRY_TOKENS_MAX),
     [TOKEN_FIND_HASH] = "SELECT " TOKEN_COLUMNS " FROM tokens WHERE hash = ?1",
     [TOKEN_FIND] = "SELECT " TOKEN_COLUMNS " FROM tokens WHERE id = ?1",
@@ -353,6 +354,7 @@ static int read_token(struct statement *u, struct registry_token **ret, struct p
     t->expires_unix_ms = statement_int(u);
     t->revoked_unix_ms = statement_int(u);
     t->last_used_unix_ms = statement_int(u);
+    t->born = (uint64_t)statement_int(u);
     int code = verdict(u, "token", token_fault(t), e);
     if (code == 0)
         *ret = take_mem(&t);
@@ -394,6 +396,7 @@ int registry_token_add(struct registry *r, const struct registry_token *t, const
     statement_give_int(&u, t->expires_unix_ms);
     statement_give_int(&u, t->revoked_unix_ms);
     statement_give_int(&u, t->last_used_unix_ms);
+    statement_give_int(&u, (int64_t)t->born);
     int code = statement_run(&u, &n, e);
     if (code == -PALE_EXISTS)
         return err_set(e, PALE_EXISTS, "token %s, or one of the same text, is there already; make another", t->id);

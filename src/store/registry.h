@@ -54,6 +54,7 @@ struct registry_token {
     enum registry_scope scope;
     const char *tenant;       /* of a tenant's token never "", of an operator's always */
     char box[BOX_ID_LEN + 1]; /* of a box's token the box's id, else "" */
+    uint64_t born;            /* … and which box of that id, else 0 */
     uint64_t rights;          /* bits, the caller's */
     int64_t made_unix_ms;
     int64_t expires_unix_ms, revoked_unix_ms, last_used_unix_ms; /* 0 is never */

@@ -182,7 +182,7 @@ static void there_are_at_most_so_many_boxes_and_tokens(void **state)
     meddle(sql);
     snprintf(sql, sizeof(sql),
              "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
-             " INSERT INTO tokens SELECT randomblob(32), printf('%%016x', i), '', 3, '', '', 0, 1, 0, 0, 0 FROM n",
+             " INSERT INTO tokens SELECT randomblob(32), printf('%%016x', i), '', 3, '', '', 0, 1, 0, 0, 0, 0 FROM n",
              REGISTRY_TOKENS_MAX);
     meddle(sql);
     start();

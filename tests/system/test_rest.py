@@ -241,7 +241,7 @@ def test_exec_output_that_is_no_text(api, b):
 
 
 def test_exec_cwd_env_user(api, b):
-    assert api.out(b, "pwd; echo $COLOR-$EMPTY-; id -u", cwd="/usr/lib", env={"COLOR": "blue sky", "EMPTY": ""}) == "/usr/lib\nblue sky--\n1000\n"
+    assert api.out(b, "pwd; echo $COLOR-$EMPTY-; id -un", cwd="/usr/lib", env={"COLOR": "blue sky", "EMPTY": ""}) == "/usr/lib\nblue sky--\nagent\n"
     assert api.out(b, "id -u", user="root") == "0\n"
     api.bad("POST", "/v1/boxes/b/exec", {"command": "id", "user": "no-such-user"}, 400, "bad-input")
     done = api.exec(b, "true", cwd="/no/such/folder")

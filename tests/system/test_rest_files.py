@@ -146,7 +146,7 @@ def test_rights_in_the_box_count(api, b):
     api.bad("GET", files(path="/no/such/file"), status=404, code="not-found")
     api.bad("GET", files(path=HOME))
     api.exec(b, f"echo mine > {HOME}/f; chmod 600 {HOME}/f")
-    assert api.read(b, f"{HOME}/f", user="1000") == b"mine\n"
+    assert api.read(b, f"{HOME}/f", user="agent") == b"mine\n"
     api.bad("GET", files(path=f"{HOME}/f", user="1234"), status=403, code="denied")
     api.bad("GET", files(path=f"{HOME}/f", user="nobody-at-all"), status=400, code="bad-input")
 

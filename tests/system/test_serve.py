@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The life of the daemon: starting, stopping, dying, who may reach it, and what it does with a registry it cannot read."""
+import contextlib
 import json
 import os
 import pathlib
@@ -243,35 +244,39 @@ def test_another_user_cannot_connect(daemon, pale):
 # --- as systemd has it ---
 
 
+ACTIVATED = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3, inheritable=True)
+os.environ["LISTEN_PID"] = str(os.getpid())
+os.execv(sys.argv[2], ["pale-steward"])
+"""
+
+
 def test_socket_activation_and_notification(idle_daemon, pale):
     os.makedirs(idle_daemon.folder, mode=0o700, exist_ok=True)
     os.chmod(idle_daemon.folder, 0o700)
-    told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    told.bind(str(pale.root / "notify"))
-    told.settimeout(20)
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind(idle_daemon.socket)
-    os.chmod(idle_daemon.socket, 0o600)
-    listener.listen(64)
-    early = socket.socket(socket.AF_UNIX)  # a client that was there before the daemon
-    early.settimeout(20)
-    early.connect(idle_daemon.socket)
-    early.sendall(request_bytes("GET", "/v1/health"))
-    code = "import os, sys\nos.dup2(int(sys.argv[1]), 3, inheritable=True)\nos.environ['LISTEN_PID'] = str(os.getpid())\n" \
-           "os.execv(sys.argv[2], ['pale-steward'])"
-    p = subprocess.Popen([sys.executable, "-c", code, str(listener.fileno()), str(pale.build / "pale-steward")], pass_fds=[listener.fileno()],
-                         env={**pale.env, "LISTEN_FDS": "1", "LISTEN_FDNAMES": "x", "NOTIFY_SOCKET": str(pale.root / "notify")}, stderr=subprocess.PIPE)
-    pale.children.append(p)
-    assert told.recv(200) == b"READY=1"
-    assert early.recv(4096).startswith(b"HTTP/1.1 200 OK")
-    idle_daemon.pids |= set(idle_daemon.pid_pair())
-    p.send_signal(signal.SIGTERM)
-    assert told.recv(200) == b"STOPPING=1"
-    assert p.wait(20) == 0
-    assert os.path.exists(idle_daemon.socket), "the socket is systemd's, not ours to remove"
-    os.unlink(idle_daemon.socket)
-    for s in (told, listener, early):
-        s.close()
+    with contextlib.ExitStack() as stack:
+        told, listener, early = (stack.enter_context(socket.socket(socket.AF_UNIX, kind)) for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM, socket.SOCK_STREAM))
+        stack.callback(lambda: os.unlink(idle_daemon.socket))
+        told.bind(str(pale.root / "notify"))
+        told.settimeout(20)
+        listener.bind(idle_daemon.socket)
+        os.chmod(idle_daemon.socket, 0o600)
+        listener.listen(64)
+        early.settimeout(20)  # a client that was there before the daemon
+        early.connect(idle_daemon.socket)
+        early.sendall(request_bytes("GET", "/v1/health"))
+        env = {**pale.env, "LISTEN_FDS": "1", "LISTEN_FDNAMES": "x", "NOTIFY_SOCKET": str(pale.root / "notify")}
+        p = subprocess.Popen(["python3", "-c", ACTIVATED, str(listener.fileno()), str(pale.build / "pale-steward")], pass_fds=[listener.fileno()], env=env,
+                             stderr=subprocess.DEVNULL)
+        pale.children.append(p)
+        assert told.recv(200) == b"READY=1"
+        assert early.recv(4096).startswith(b"HTTP/1.1 200 OK")
+        idle_daemon.pids |= set(idle_daemon.pid_pair())
+        p.send_signal(signal.SIGTERM)
+        assert told.recv(200) == b"STOPPING=1"
+        assert p.wait(20) == 0
+        assert os.path.exists(idle_daemon.socket), "the socket is systemd's, not ours to remove"
 
 
 def test_foreground_logs_to_standard_error_and_ends_by_a_signal(idle_daemon, pale):
@@ -402,3 +407,17 @@ def test_a_registry_corrupted_between_two_lives(idle_daemon, pale):
     d.registry.write_bytes(good)
     d.serve()
     assert len(d.rest.good("GET", "/v1/tokens")["items"]) == 1
+
+
+def test_create_with_a_time_to_live_starts_the_daemon_and_is_obeyed(pale):
+    """The command makes the box; how long it lives is the daemon's to keep."""
+    try:
+        pale.ok("create", "--ttl", "1s", "brief")
+        pale.ok("create", "--idle", "1s", "lazy")
+        assert "brief" in pale.boxes() and "lazy" in pale.boxes()
+        assert wait_until(lambda: "brief" not in pale.boxes())
+        assert wait_until(lambda: pale.json("inspect", "--json", "lazy")["state"] == "stopped")
+        assert pale.run("create", "--ttl", "soon", "never").code == 125 and "never" not in pale.boxes()
+    finally:
+        pale.run("rm", "-f", "brief", "lazy")
+        pale.ok("serve", "--stop")

@@ -3,6 +3,7 @@
 not there. What is expected is computed from the file (x-pale-right, x-pale-operators-only); a foreign box and an unknown one must not be
 told apart."""
 import statistics
+import http.client
 import time
 
 import pytest
@@ -166,13 +167,32 @@ def test_a_token_dies_with_its_box(world):
     assert Rest(world.port, token).get(f"/v1/boxes/{box}").status in (401, 404)
 
 
-@pytest.mark.xfail(strict=True, reason="a box's token names the box by its id alone, which the next box of its name has too")
 def test_a_token_does_not_reach_the_next_box_of_the_name(world):
     first = world.api.make("again", start=False)["id"]
     token = world.token(scope="box", box=first)
     world.api.delete(f"/v1/boxes/{first}")
     assert world.api.make("again", start=False)["id"] == first
     assert Rest(world.port, token).get(f"/v1/boxes/{first}").status in (401, 404)
+
+
+def test_what_a_revoked_token_has_open_ends(world):
+    made = world.api.token_for(scope="operator")
+    stream = Rest(world.port, made["token"]).stream("GET", "/v1/events", accept="text/event-stream")
+    world.api.delete(f"/v1/tokens/{made['id']}")
+    with pytest.raises((OSError, http.client.HTTPException)):
+        for _ in stream.lines():
+            pass
+        raise http.client.HTTPException("it ended")
+
+
+def test_a_token_ends_by_itself_and_none_that_it_makes_outlives_it(world):
+    now = time.time()
+    assert 6 * 86400 < world.api.token_for(scope="operator")["expires"] - now < 8 * 86400
+    short = world.api.token_for(scope="operator", ttl="1h")
+    child = Rest(world.port, short["token"]).token_for(scope="operator", ttl="10h")
+    assert child["expires"] <= short["expires"]
+    world.api.bad("POST", "/v1/tokens", {"scope": "operator", "ttl": "400d"}, status=400)
+    world.api.bad("POST", "/v1/tokens", {"scope": "operator", "ttl": 0}, status=400)
 
 
 def test_a_revoked_token_is_good_for_nothing(world):
