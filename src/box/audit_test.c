@@ -54,6 +54,51 @@ static struct audit_check verify(void)
     return c;
 }
 
+static size_t slurp(const char *name, char *ret, size_t cap)
+{
+    FILE *f = fopen(name, "re");
+    assert_non_null(f);
+    size_t n = fread(ret, 1, cap - 1, f);
+    fclose(f);
+    ret[n] = 0;
+    return n;
+}
+
+static void fetched_log_is_held_to_the_head_that_came_with_it(void **state)
+{
+    (void)state;
+    static char text[65536];
+    char told[128], later[128], wrong[128];
+    struct audit_check c;
+    write_records(3);
+    slurp(head, told, sizeof(told));
+    told[strcspn(told, "\n")] = 0;
+    write_records(2);
+    slurp(head, later, sizeof(later));
+    later[strcspn(later, "\n")] = 0;
+    size_t n = slurp(path, text, sizeof(text));
+    audit_verify_text(text, n, later, &c);
+    assert_true(c.good && c.records == 5);
+    audit_verify_text(text, n, told, &c); /* the others came while it was read */
+    assert_true(c.good && c.records == 5);
+    size_t cut = (size_t)((char *)memrchr(text, '\n', n - 1) - text) + 1;
+    audit_verify_text(text, cut, later, &c);
+    assert_false(c.good);
+    audit_verify_text(text, n, "", &c);
+    assert_false(c.good);
+    snprintf(wrong, sizeof(wrong), "%s", later);
+    wrong[30] = wrong[30] == '0' ? '1' : '0';
+    audit_verify_text(text, n, wrong, &c);
+    assert_false(c.good);
+    audit_verify_text(text, n, "5 short", &c);
+    assert_false(c.good);
+    audit_verify_text("", 0, "", &c);
+    assert_true(c.good && c.records == 0);
+    text[20] ^= 1;
+    audit_verify_text(text, n, later, &c);
+    assert_false(c.good);
+}
+
 static void what_a_full_disk_cost_is_counted_in_the_next_record(void **state)
 {
     (void)state;
@@ -279,4 +324,5 @@ TESTS(cmocka_unit_test_setup_teardown(chain_holds_over_several_openings, fresh, 
       cmocka_unit_test_setup_teardown(log_begun_without_a_record_is_good, fresh, clean),
       cmocka_unit_test_setup_teardown(recovery_that_does_not_fit_changes_nothing, fresh, clean),
       cmocka_unit_test_setup_teardown(shared_log_takes_no_record_behind_an_end_it_cannot_read, fresh, clean),
+      cmocka_unit_test_setup_teardown(fetched_log_is_held_to_the_head_that_came_with_it, fresh, clean),
       cmocka_unit_test_setup_teardown(what_a_full_disk_cost_is_counted_in_the_next_record, fresh, clean))

@@ -328,7 +328,7 @@ def test_json_of_ps_kill_wait(pale, box):
                                          (["version", "--json"], {"version", "wire"}),
                                          (["prove", "--json", "b"], None), (["policy", "show", "--json", "b"], None),
                                          (["policy", "ask", "--json", "b", "read", "/usr/bin/ls"], {"allowed", "verdict", "rule", "reason"}),
-                                         (["audit", "--verify", "--json", "b"], {"good", "records", "torn", "head"}),
+                                         (["audit", "--verify", "--json", "b"], {"good", "records", "torn", "head", "checkpoint"}),
                                          (["files", "--json", "b", "/"], None)])
 def test_json_of_the_rest(pale, box, args, fields):
     r = pale.json(*args)
