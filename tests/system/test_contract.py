@@ -20,7 +20,7 @@ from operations import ENDLESS, GOOD, METHODS, Scene, operations
 from rest import CODES, Wire, check_problem, exchange, request_bytes
 
 WAIT = 20
-pytestmark = pytest.mark.limit(240)
+pytestmark = [pytest.mark.limit(240), pytest.mark.once]
 
 
 class World:

@@ -15,6 +15,8 @@ import pytest
 import harness
 from harness import Terminal, wait_until
 
+pytestmark = pytest.mark.once
+
 WAYS = ["unix", "tcp", "https"]
 
 

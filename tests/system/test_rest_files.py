@@ -10,6 +10,8 @@ import pytest
 from harness import wait_until
 from rest import Wire, check_problem, query, request_bytes
 
+pytestmark = pytest.mark.once
+
 HOME = "/home/agent"
 ODD = ["plain", "with space", "tab\tand\nline", "-dash", "ümläut", "quote\"s'", "100%", "a+b&c=d", "back\\slash", "x" * 255]
 

@@ -12,7 +12,7 @@ from operations import ENDLESS, GOOD, Scene, operations
 from rest import Rest, Wire, check_problem, query
 
 UNKNOWN = "0123456789abcdef"
-pytestmark = pytest.mark.limit(240)
+pytestmark = [pytest.mark.limit(240), pytest.mark.once]
 
 
 class World:

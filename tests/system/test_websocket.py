@@ -11,6 +11,8 @@ import pytest
 from harness import has_tool, wait_until
 from rest import BINARY, CLOSE, CONTINUE, PING, PONG, TEXT, Socket, alive, check_problem, exchange, frame, output_of, query, request_bytes
 
+pytestmark = pytest.mark.once
+
 SHELL = ["bash", "--norc", "--noprofile", "-i"]
 
 
