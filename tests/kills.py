@@ -211,12 +211,12 @@ def run(kills, clients, boxes, seed, root):
     pale.env["XDG_RUNTIME_DIR"] = str(pathlib.Path(pale.env["XDG_RUNTIME_DIR"]).resolve())
     pale.ok("serve")
     idle = [f"idle-{i}" for i in range(boxes)]
-    keepers = []
+    keepers, workers = [], []
+    stop = threading.Event()
     try:
         for at in range(0, boxes, 200):
             pale.ok("create", *idle[at:at + 200], timeout=120)
         keepers = [pale.json("inspect", "--json", name)["keeper_pid"] for name in idle[:50]]
-        stop = threading.Event()
         workers = [Worker(i, path, stop, chance.random()) for i in range(clients)]
         for w in workers:
             w.start()
@@ -239,6 +239,9 @@ def run(kills, clients, boxes, seed, root):
                                     "max": percentile(killer.again_ms, 1)},
                 "troubles": troubles[:10]}
     finally:
+        stop.set()
+        for w in workers:
+            w.join(PATIENCE)
         listed = [b["name"] for b in json.loads(pale.run("ls", "--json").text or "[]")]
         for at in range(0, len(listed), 200):
             pale.run("rm", "-f", *listed[at:at + 200], timeout=300)
