@@ -6,7 +6,10 @@ import json
 import tarfile
 import urllib.parse
 
+import wire
+
 WS_HEADERS = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+WIRE_HEADERS = {"Upgrade": "pale-wire", "Connection": "Upgrade", "Pale-Wire-Version": wire.VERSION}
 METHODS = ["GET", "PUT", "POST", "PATCH", "DELETE"]
 
 
@@ -131,6 +134,7 @@ GOOD = {
     "box.freeze": lambda op, s: Request(op, {"box": s.spare(start=True)}),
     "box.thaw": lambda op, s: Request(op, {"box": s.spare(start=True)}),
     "box.rename": lambda op, s: Request(op, {"box": s.spare()}, json_body={"name": new_name()}),
+    "box.wire": at_box(headers=WIRE_HEADERS, query={"start": "true"}),
     "exec": at_box(json_body={"command": ["echo", "hello"], "cwd": "/tmp", "env": {"A": "b"}, "timeout": "20s", "stdin": "x"}),
     "job.start": at_box(json_body={"command": "true", "timeout": 20}),
     "job.list": at_box(),
@@ -166,4 +170,4 @@ GOOD = {
 }
 
 # Answers that go on until the client leaves.
-ENDLESS = {"events", "file.watch", "job.attach"}
+ENDLESS = {"events", "file.watch", "job.attach", "box.wire"}

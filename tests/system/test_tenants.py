@@ -55,7 +55,7 @@ class World:
             return 403
         if caller == "lacks" and op.right != "none":
             return 403
-        if caller in ("box", "other box") and op.right in ("box.make", "box.remove"):
+        if caller in ("box", "other box") and op.right in ("box.make", "box.remove", "wire"):
             return 403
         return None
 
