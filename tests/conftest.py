@@ -140,9 +140,11 @@ def idle_daemon(pale):
 def shared_daemon(session_root):
     """One for all tests of a file, served on a port too: (daemon, port)."""
     root = pathlib.Path(tempfile.mkdtemp(dir=session_root, prefix=""))
-    with pale_in(root) as p, daemon_of(p) as d:
-        yield d, d.on_port()
-    harness.remove_root(root)
+    try:
+        with pale_in(root) as p, daemon_of(p) as d:
+            yield d, d.on_port()
+    finally:
+        harness.remove_root(root)
 
 
 @pytest.fixture

@@ -6,8 +6,10 @@ import json
 import tarfile
 import urllib.parse
 
+import wire
+
 WS_HEADERS = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
-WIRE_HEADERS = {"Upgrade": "pale-wire", "Connection": "Upgrade", "Pale-Wire-Version": "2"}
+WIRE_HEADERS = {"Upgrade": "pale-wire", "Connection": "Upgrade", "Pale-Wire-Version": wire.VERSION}
 METHODS = ["GET", "PUT", "POST", "PATCH", "DELETE"]
 
 

@@ -20,6 +20,7 @@ def numbers(enum):
     return found
 
 
+VERSION = re.search(r'#define WIRE_VERSION_TEXT "(\d+)"', SOURCE)[1]
 TYPES = numbers("wire_type")
 NAMES = {v: k for k, v in TYPES.items()}
 FLAGS = numbers("exec_flag")
