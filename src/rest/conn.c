@@ -672,6 +672,7 @@ static bool take_head(struct conn *c)
     c->close = got < 0;
     c->server->world->counts.requests++;
     if (got < 0) {
+        c->bare = false; /* what the one before it was says nothing of this one */
         err_set(&e, PALE_BAD_INPUT, "this is no request that can be understood");
         conn_refuse(c, (unsigned)-got, &e, "");
         return false;
