@@ -194,7 +194,7 @@ static void try_json(struct input *in)
         if ((op & 0x60) == 0x60 && j.depth > 1) {
             (list[j.depth] ? json_end_list : json_end_object)(&j);
         } else if ((op & 0x60) == 0x40 && j.depth + 1 < JSON_DEPTH) {
-            (op & 1 ? json_list : json_object)(&j, k);
+            (op & 1 ? json_begin_list : json_begin_object)(&j, k);
             list[j.depth] = op & 1;
         } else {
             write_item(&j, in, k, op);
