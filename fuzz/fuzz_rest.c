@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "ops/op.h"
+#include "chosen_op.h"
 #include "rest_rig.h"
 #include "net/wsframe.h"
 #include "wire/fileline.h"
@@ -45,10 +45,8 @@ static void step_repeat(struct input *in)
     struct rig_conn *c = client_of(in);
     size_t n = input_number(in, 2);
     memset(mem, input_byte(in), n);
-    if (!c)
-        return;
-    c->split = 0;
-    rig_push(c, mem, n);
+    if (c)
+        rig_push(c, mem, n);
 }
 
 /* The path of an operation with something in the place of its parameters. */
@@ -105,25 +103,19 @@ static void add_headers(struct buf *b, const struct op *o, uint8_t who, uint8_t 
     if (o->output == OUTPUT_SOCKET && !(how & 32))
         buf_add_text(b, "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
                         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n");
+    else if (o->output == OUTPUT_WIRE && !(how & 32))
+        buf_add_text(b, "Connection: Upgrade\r\nUpgrade: pale-wire\r\nPale-Wire-Version: " WIRE_VERSION_TEXT "\r\n");
     else if (how & 64)
         buf_add_text(b, "Connection: close\r\n");
     if (extra[0])
         buf_addf(b, "%s: %s\r\n", o->output == OUTPUT_BYTES ? "Range" : "Last-Event-ID", extra);
 }
 
-static const struct op *op_of(uint8_t n)
-{
-    size_t count = 0;
-    while (op_table[count].name)
-        count++;
-    return &op_table[n % count];
-}
-
 /* A request that is well-formed, of any operation. */
 static void step_request(struct input *in)
 {
     struct rig_conn *c = client_of(in);
-    const struct op *o = op_of(input_byte(in));
+    const struct op *o = op_chosen(in);
     uint8_t which = input_byte(in), how = input_byte(in);
     char query[300], extra[80] = "";
     size_t n, n_query = input_text(in, query, sizeof(query));

@@ -113,7 +113,8 @@ UNSEEN static size_t take_head(struct rig_answers *a, struct rig_requests *r, co
         return used;
     a->count++;
     if (h.status == 101) {
-        a->state = ANSWER_SOCKET;
+        const struct http_text *to = http_find(&h, "upgrade");
+        a->state = to && http_is(to, "websocket") ? ANSWER_SOCKET : ANSWER_WIRE;
         r->lost = true; /* what it sends is frames now */
         return used;
     }
@@ -199,6 +200,9 @@ UNSEEN void peer_got(struct rig_conn *c)
         case ANSWER_SOCKET:
             used = c->out.len ? take_frame(a, &c->out) : 0;
             break;
+        case ANSWER_WIRE:
+            used = c->out.len;
+            break;
         case ANSWER_OVER:
             assert(c->out.len == 0);
             used = 0;
@@ -226,9 +230,11 @@ UNSEEN void peer_check(const struct rig_conn *c, const struct conn *d)
     const struct rig_answers *a = &c->answers;
     if (c->room != SIZE_MAX)
         return;
-    assert(!a->closes || a->state == ANSWER_BODY || c->finished);
+    assert(!a->closes || d->call || c->finished);
     if (d->state == CONN_HEAD)
         assert(a->state == ANSWER_HEAD && (c->requests.lost || a->count == c->requests.heads));
     else if (d->state == CONN_SOCKET)
         assert(a->state == ANSWER_SOCKET);
+    else if (d->state == CONN_WIRE)
+        assert(a->state == ANSWER_WIRE);
 }

@@ -30,6 +30,7 @@
 #define SOURCES_MAX (RIG_CONNS + 4)
 #define HAPPENINGS_MAX 16
 #define TURNS_MAX 20000
+#define SPLIT_MOST 2048 /* longer things are not read by the byte */
 #define BUFFER_MAX (4u << 20)
 
 struct rig rig;
@@ -139,6 +140,17 @@ struct rig_conn *rig_client(bool local, bool foreign)
     return c;
 }
 
+/* The client that is passed through to this keeper, or NULL. */
+UNSEEN static const struct conn *passage_of(const struct rig_conn *c)
+{
+    for (const struct conn *d = rig.server.conns; d; d = d->next) {
+        const struct talk *a = d->call && d->call->op && d->call->op->run == op_box_wire ? d->call->state : NULL;
+        if (a && a->link && a->link->source.fd == FD_CONN + (int)(c - rig.conns))
+            return d;
+    }
+    return NULL;
+}
+
 UNSEEN static void hear(struct rig_conn *c)
 {
     struct frame f;
@@ -146,6 +158,8 @@ UNSEEN static void hear(struct rig_conn *c)
     int got;
     if (c->kind == RIG_CLIENT)
         return peer_got(c);
+    if (passage_of(c)) /* a client speaks to the keeper as it likes */
+        return buf_clear(&c->out);
     while ((got = frame_parse(c->out.data + at, c->out.len - at, &f, &used)) == 1) {
         world_heard(c, &f);
         at += used;
@@ -185,7 +199,7 @@ UNSEEN ssize_t rig_recv(int fd, void *p, size_t n, int flags)
     if (c->in.len == 0)
         return c->gone || c->shut ? 0 : (errno = EAGAIN, -1);
     n = n < c->in.len ? n : c->in.len;
-    n = c->split && n > c->split ? c->split : n;
+    n = c->split && n > c->split && c->in.len <= SPLIT_MOST ? c->split : n;
     memcpy(p, c->in.data, n);
     buf_consume(&c->in, n);
     return (ssize_t)n;
@@ -266,9 +280,15 @@ ssize_t rig_sendmsg(int fd, const struct msghdr *m, int flags)
 int rig_shutdown(int fd, int how)
 {
     struct rig_conn *c = conn_of(fd);
-    assert(how == SHUT_WR && c->kind == RIG_CLIENT && !c->finished);
+    assert(how == SHUT_WR && (c->kind == RIG_KEEPER || !c->finished));
+    if (c->finished)
+        return 0;
     c->finished = true;
-    peer_closed(c);
+    const struct conn *d = c->kind == RIG_KEEPER ? passage_of(c) : NULL;
+    if (c->kind == RIG_CLIENT)
+        peer_closed(c);
+    else /* a keeper hears that its client has said all when it has got all */
+        assert(d && d->in.len == 0 && conn_of(d->source.fd)->in.len == 0);
     return 0;
 }
 
@@ -494,6 +514,7 @@ UNSEEN static uint32_t ready_events(const struct loop_source *s)
     else {
         const struct rig_conn *c = conn_of(s->fd);
         e |= c->in.len || c->shut || c->gone ? EPOLLIN : 0;
+        e |= c->shut || c->gone ? EPOLLRDHUP : 0;
         e |= c->gone ? EPOLLHUP : 0;
         e |= c->room || c->gone ? EPOLLOUT : 0;
     }
@@ -541,7 +562,7 @@ UNSEEN static void check_talk(const struct conn *d, const struct talk *a)
     assert(k->room != SIZE_MAX || k->gone || l->out.len == 0);
     assert(!l->paused || d->waits_room);
     assert(l->paused || k->in.len == 0);
-    if ((call->piece && !d->body_done) || d->state == CONN_SOCKET)
+    if ((call->piece && !d->body_done) || d->state == CONN_SOCKET || (d->state == CONN_WIRE && !d->left))
         assert(d->wants || l->out.len > 0);
     /* It is told at once, or when its input has been taken. */
     if (call->op->run == op_job_start && k->started)
@@ -563,7 +584,7 @@ UNSEEN static void check_conn(const struct conn *d)
     assert(c->room != SIZE_MAX || d->out.len == 0);
     if (d->out.len == 0 && d->state == CONN_HEAD)
         assert(!d->left && http_head_parse((const char *)d->in.data, d->in.len, HTTP_REQUEST, &h, &used) == 0);
-    if (d->state == CONN_BODY || (d->state == CONN_CALL && d->wants && !d->body_done))
+    if (d->state == CONN_BODY || (d->wants && (d->state == CONN_WIRE || (d->state == CONN_CALL && !d->body_done))))
         assert(d->in.len == 0);
     if (d->out.len == 0 && d->state == CONN_SOCKET && d->wants)
         assert(ws_parse(d->in.data, d->in.len, HTTP_REQUEST, &f, &used) == 0);
@@ -578,14 +599,16 @@ UNSEEN static void check_conn(const struct conn *d)
 UNSEEN void rig_settle(void)
 {
     int turns = 0;
-    size_t count = 0;
+    size_t count = 0, unsent = 0;
     while (turn())
         assert(++turns < TURNS_MAX);
     if (rig.world.loop.stop)
         return;
-    for (const struct conn *d = rig.server.conns; d; d = d->next, count++)
+    for (const struct conn *d = rig.server.conns; d; d = d->next, count++) {
         check_conn(d);
-    assert(count == rig.server.count);
+        unsent += d->out.len;
+    }
+    assert(count == rig.server.count && unsent == rig.server.unsent);
 }
 
 void rig_pass(int64_t ms)

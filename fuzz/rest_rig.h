@@ -19,7 +19,7 @@ enum rig_kind { RIG_FREE, RIG_CLIENT, RIG_KEEPER, RIG_DEED };
 
 /* What a client has got, as it is understood so far. */
 struct rig_answers {
-    enum { ANSWER_HEAD, ANSWER_BODY, ANSWER_SOCKET, ANSWER_OVER } state;
+    enum { ANSWER_HEAD, ANSWER_BODY, ANSWER_SOCKET, ANSWER_WIRE, ANSWER_OVER } state;
     size_t count; /* final heads */
     enum http_body body;
     uint64_t left;
