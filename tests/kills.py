@@ -225,6 +225,9 @@ def run(kills, clients, boxes, seed, root):
         while sum(killer.kinds.values()) < kills and not any(w.trouble for w in workers):
             time.sleep(chance.uniform(0, 0.08))
             killer.kill()
+            if sys.stderr.isatty() or sum(killer.kinds.values()) % 100 == 0:
+                print(f"{sum(killer.kinds.values())} of {kills} kills, {time.monotonic() - began:.0f} s", end="\r" if sys.stderr.isatty() else "\n",
+                      file=sys.stderr, flush=True)
         took = time.monotonic() - began
         stop.set()
         for w in workers:
