@@ -262,6 +262,8 @@ static int build(const char *runtime_dir, const char *final, const struct ids *i
         return dir >= 0 && errno == EEXIST ? 0 : err_os(e, "make %s/%s", runtime_dir, name);
     own_fd part = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     struct stat st;
+    if (part < 0 && errno == ENOENT)
+        return 0; /* a sweeper took it for a dead one's before we could lock it */
     /* Locked as long as we work on it: whoever can lock it takes it for a dead one's, and may have done so just now. */
     if (part >= 0 && ((flock(part, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) || (fstat(part, &st) == 0 && st.st_nlink == 0)))
         return 0;

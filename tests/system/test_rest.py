@@ -12,6 +12,8 @@ import pytest
 from harness import wait_until
 from rest import check_problem, data_of, output_of, query
 
+pytestmark = pytest.mark.once
+
 
 def later(condition, seconds=10):
     value = wait_until(condition, seconds)

@@ -16,7 +16,7 @@ import pytest
 import harness
 import wire
 
-pytestmark = pytest.mark.skipif(not os.access(harness.BUILD / "paled", os.X_OK), reason="paled is not in this build")
+pytestmark = [pytest.mark.skipif(not os.access(harness.BUILD / "paled", os.X_OK), reason="paled is not in this build"), pytest.mark.once]
 
 
 class Daemon:
