@@ -67,4 +67,4 @@ install: build
 	@DESTDIR="$(DESTDIR)" meson install -C build
 
 clean:
-	@rm -rf build build-weak build-asan build-fault build-fuzz build-guest build-peers
+	@rm -rf build build-weak build-asan build-fuzz build-guest build-peers

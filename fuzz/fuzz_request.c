@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "chosen_op.h"
 #include "ops/ops.h"
+#include "ops/values.h"
 #include "rest/route.h"
 
 #define LIST_MOST 4096u
@@ -73,8 +74,11 @@ UNSEEN static void check_value(const struct op_field *f, const struct value *v)
         check_map(v->json, f->most);
         break;
     case KIND_OBJECT:
-    case KIND_LIST_OF:
         assert(json_is_object(v->json));
+        break;
+    case KIND_LIST_OF:
+    case KIND_SECONDS:
+        assert(false);
     }
 }
 
@@ -126,7 +130,7 @@ static void try_values(const struct op *o, struct input *in)
     memcpy(body, in->at, in->left);
     if (!target_parse(&(struct http_text){text, n}, &c->target))
         c->target.pairs = 0;
-    if (route_query(c, &e) < 0 || route_body(c, body, in->left, &e) < 0)
+    if (values_query(c, &e) < 0 || values_body(c, body, in->left, &e) < 0)
         check_refusal(&e);
     else {
         assert(!memchr(body, 0, in->left));

@@ -10,6 +10,7 @@
 #include "chosen_op.h"
 #include "rest_rig.h"
 #include "net/wsframe.h"
+#include "wire/answer.h"
 #include "wire/fileline.h"
 
 #define STEPS_MAX 96
@@ -152,6 +153,61 @@ static void step_request(struct input *in)
     rig_push(c, b.data, b.len);
 }
 
+#define MODERN                                                                                                                             \
+    "\"io.modelcontextprotocol/protocolVersion\":\"" MCP_MODERN_VERSION                                                                    \
+    "\",\"io.modelcontextprotocol/clientCapabilities\":{\"elicitation\":{}}"
+
+/* What a tool is called with: as the input says, or what it cannot do without. */
+static void add_arguments(struct buf *b, const struct tool *t, const uint8_t *p, size_t n)
+{
+    const struct op like = {.fields = t->fields};
+    if (n)
+        buf_add(b, p, n);
+    else
+        add_needed(b, &like, IN_BODY);
+}
+
+/* A message of MCP that is well-formed, of any tool: as a request, or as a line of a connection that has left HTTP. */
+static void step_message(struct input *in)
+{
+    static const char *const others[] = {"tools/list", "server/discover", "initialize", "ping", "notifications/cancelled", "nope"};
+    struct rig_conn *c = client_of(in);
+    uint8_t which = input_byte(in), how = input_byte(in), box = input_byte(in);
+    size_t n, tools = 0;
+    const uint8_t *p = input_bytes(in, input_byte(in), &n);
+    own_buf b = {0}, head = {0};
+    while (toolbox[tools].name)
+        tools++;
+    const struct tool *t = &toolbox[which % tools];
+    const char *method = how & 1 ? others[which % 6] : "tools/call";
+    bool modern = how & 2;
+    if (!c)
+        return;
+    buf_init(&b, 65536);
+    buf_init(&head, 65536);
+    buf_addf(&b, "{\"jsonrpc\":\"2.0\",%s\"method\":\"%s\",\"params\":{", how & 4 ? "" : "\"id\":1,", method);
+    if (how & 1)
+        buf_add_text(&b, "\"requestId\":1,\"protocolVersion\":\"2025-11-25\",\"capabilities\":{\"elicitation\":{}},\"clientInfo\":{}");
+    else {
+        buf_addf(&b, "\"name\":\"%s\",\"arguments\":", t->name);
+        add_arguments(&b, t, p, n);
+    }
+    buf_addf(&b, ",\"_meta\":{\"progressToken\":\"t\"%s}}}\n", modern ? "," MODERN : "");
+    if (c->answers.state == ANSWER_WIRE)
+        return rig_push(c, b.data, b.len);
+    buf_add_text(&head, "POST ");
+    for (const struct op *o = op_table; o->name; o++)
+        if (strcmp(o->name, "mcp") == 0) {
+            add_path(&head, o, box);
+            add_headers(&head, o, box >> 4 & 7, how & 8 ? 2 : 0, "");
+        }
+    if (modern)
+        buf_addf(&head, "MCP-Protocol-Version: " MCP_MODERN_VERSION "\r\nMcp-Method: %s\r\nMcp-Name: %s\r\n", method, t->name);
+    buf_addf(&head, "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n", b.len);
+    rig_push(c, head.data, head.len);
+    rig_push(c, b.data, b.len);
+}
+
 static void step_frame(struct input *in)
 {
     static const uint8_t mask[4] = {1, 2, 3, 4};
@@ -261,6 +317,30 @@ static void say_happening(struct rig_conn *c, struct input *in)
     rig_frame(c, TELL_STDOUT, mem, file_event_write(&ev, mem));
 }
 
+static void say_answer(struct rig_conn *c, struct input *in)
+{
+    static char mem[ANSWER_HEAD_MAX + 256];
+    char name[200], text[200];
+    uint8_t kind = input_byte(in);
+    struct answer a = {.kind = (enum answer_kind)(kind % ANSWER_KIND_COUNT),
+                       .type = "fdacrml?"[input_byte(in) % 8],
+                       .path = name,
+                       .other = "",
+                       .text = text};
+    a.line = input_byte(in);
+    a.count = a.last = input_number(in, 2);
+    a.flags = kind >> 4;
+    a.total = a.flags & ANSWER_TOTAL ? a.last : 0;
+    input_text(in, name, sizeof(name));
+    a.text_len = input_text(in, text, sizeof(text));
+    if (a.type == 'm')
+        a.other = "there";
+    size_t n = answer_head_write(&a, mem);
+    bool has_text = a.kind == ANSWER_LINES || a.kind == ANSWER_MATCH || a.kind == ANSWER_CONTEXT;
+    memcpy(mem + n, text, a.text_len);
+    rig_frame(c, TELL_STDOUT, mem, n + (has_text ? a.text_len : 0));
+}
+
 static void say_much(struct rig_conn *c, struct input *in)
 {
     static uint8_t mem[255 * 256];
@@ -311,6 +391,8 @@ static void step_say(struct input *in)
         return say_happening(c, in);
     case 13:
         return say_much(c, in);
+    case 14:
+        return say_answer(c, in);
     default:
         return say_bytes(c, input_byte(in), in);
     }
@@ -398,7 +480,10 @@ static void step_disk(struct input *in)
 static void step(struct input *in)
 {
     uint8_t what = input_byte(in);
-    switch ((what & 127) % 15) {
+    switch ((what & 127) >= 120 ? 15 : (what & 127) % 15) {
+    case 15:
+        step_message(in);
+        break;
     case 0:
         step_connect(in);
         break;

@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "archive.h"
 #include "input.h"
 #include "net/tarball.h"
 #include "net/untar.h"
@@ -85,45 +86,6 @@ UNSEEN static bool is_limit(const struct flow *f)
     return f->result == -PALE_LIMIT;
 }
 
-UNSEEN static void set_sum(uint8_t *block)
-{
-    unsigned sum = 8 * ' ';
-    for (size_t i = 0; i < TAR_BLOCK; i++)
-        sum += i < 148 || i >= 156 ? block[i] : 0;
-    for (int i = 0; i < 6; i++)
-        block[148 + i] = (uint8_t)('0' + (sum >> 3 * (5 - i) & 7));
-    block[154] = 0;
-    block[155] = ' ';
-}
-
-/* An archive from little input: each entry is a type, a name, a target and content, or a block as it is. */
-UNSEEN static size_t make_archive(struct input *in, uint8_t *ret, size_t cap)
-{
-    static const char types[] = "0052LKxxg0521346S7x";
-    size_t n = 0;
-    while (in->left && n + 5 * TAR_BLOCK < cap) {
-        uint8_t flags = input_byte(in);
-        uint8_t *block = ret + n;
-        struct tar_head h = {.type = (uint8_t)types[flags % (sizeof(types) - 1)], .mode = flags * 3u & 0777};
-        input_text(in, h.name, sizeof(h.name));
-        input_text(in, h.link, flags & 0x80 ? sizeof(h.link) : 2);
-        size_t size = input_byte(in) * 3u, got;
-        h.size = (int64_t)size;
-        h.mtime = flags;
-        tar_head_put(block, &h);
-        for (uint8_t pokes = flags & 0x40 ? input_byte(in) % 8 : 0; pokes; pokes--)
-            block[input_number(in, 2) % TAR_BLOCK] = input_byte(in);
-        if (block[0])
-            set_sum(block);
-        const uint8_t *content = input_bytes(in, size, &got);
-        memset(ret + n + TAR_BLOCK, 0, 2 * TAR_BLOCK);
-        memcpy(ret + n + TAR_BLOCK, content, got);
-        n += TAR_BLOCK + size + tar_padding(size);
-    }
-    memset(ret + n, 0, 2 * TAR_BLOCK);
-    return n + 2 * TAR_BLOCK;
-}
-
 static void try_archive(const uint8_t *p, size_t n, size_t piece, size_t room)
 {
     static struct flow whole, pieces, tar, again;
@@ -166,7 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t way = input_byte(&in);
     size_t piece = 1 + input_byte(&in) * 5u, room = 1 + input_byte(&in) * 5u, n = in.left;
     if (way % 4 == 0)
-        n = make_archive(&in, archive, sizeof(archive));
+        n = archive_make(&in, archive, sizeof(archive));
     const uint8_t *from = way % 4 == 0 ? archive : in.at;
     /* A copy of its own, so that one byte too many is seen. */
     uint8_t *p = malloc(n ? n : 1);
@@ -175,7 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(p, from, n);
     for (size_t i = 0; way % 4 == 1 && i + TAR_BLOCK <= n; i += TAR_BLOCK)
         if (p[i])
-            set_sum(p + i);
+            archive_set_sum(p + i);
     if (way % 4 <= 1)
         try_archive(p, n, piece, room);
     else

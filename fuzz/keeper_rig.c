@@ -2,9 +2,9 @@
 /* Owns the vice a keeper is fuzzed in: sockets in memory, a loop that is turned by hand, a clock that is set, an audit log that
  * may refuse, and the two peers.
  *
- * How it works: the keeper's own files are compiled with the names of keeper_names.h, and this file stands in for base/loop,
- * base/clock, box/audit and tier/native, whose symbols it defines. What the keeper sends is cut into frames again and read by the
- * strict parsers of the other side. After each step its tables must agree with each other, every buffer be within its maximum,
+ * How it works: the keeper's own files are compiled with the names of keeper_names.h, and this file stands in for base/clock,
+ * box/audit and tier/native, whose symbols it defines, as handloop does for base/loop. What the keeper sends is cut into frames again and
+ * read by the strict parsers of the other side. After each step its tables must agree with each other, every buffer be within its maximum,
  * and the loop have come to rest: a source that stays ready without progress is a keeper that spins. */
 #include <assert.h>
 #include <sys/mman.h>
@@ -15,6 +15,7 @@
 #undef main
 /* clang-format on */
 
+#include "handloop.h"
 #include "keeper_rig.h"
 
 /* --- connections --- */
@@ -23,8 +24,6 @@
 #define FD_CONN 1000 /* conns[0] is the wire */
 #define FD_LISTENER 2000
 #define FD_INIT 2001
-#define FD_EPOLL 2002
-#define SOURCES_MAX (CONNS_MAX + 4)
 #define TURNS_MAX 20000
 
 struct conn {
@@ -39,8 +38,6 @@ static struct {
     size_t pending; /* clients that wait to be let in */
     bool pending_foreign, init_ended;
     int64_t now_us;
-    struct loop_source *sources[SOURCES_MAX];
-    size_t source_count, next_source;
     unsigned audit_left; /* records the audit still takes */
     bool audit_refused;
     struct buf audit_line;
@@ -293,78 +290,15 @@ int64_t clock_ms(void)
     return rig.now_us / 1000;
 }
 
+uint64_t clock_unix_ms(void)
+{
+    return 1767225600000 + (uint64_t)rig.now_us / 1000;
+}
+
 const char *clock_stamp(char *ret, size_t cap)
 {
     snprintf(ret, cap, "2026-01-01T00:00:00.000000Z");
     return ret;
-}
-
-int loop_open(struct loop *l, struct pale_err *e)
-{
-    (void)e;
-    *l = (struct loop){.epoll_fd = FD_EPOLL};
-    return 0;
-}
-
-UNSEEN int loop_add(struct loop *l, struct loop_source *s, uint32_t events, struct pale_err *e)
-{
-    (void)l, (void)e;
-    assert(rig.source_count < SOURCES_MAX && s->fd >= 0);
-    for (size_t i = 0; i < rig.source_count; i++)
-        assert(rig.sources[i] != s && rig.sources[i]->fd != s->fd);
-    s->events = events;
-    rig.sources[rig.source_count++] = s;
-    return 0;
-}
-
-UNSEEN void loop_want(struct loop *l, struct loop_source *s, uint32_t events)
-{
-    (void)l;
-    for (size_t i = 0; i < rig.source_count; i++)
-        if (rig.sources[i] == s)
-            s->events = events;
-}
-
-UNSEEN void loop_remove(struct loop *l, struct loop_source *s)
-{
-    (void)l;
-    for (size_t i = 0; i < rig.source_count; i++)
-        if (rig.sources[i] == s) {
-            rig.sources[i] = rig.sources[--rig.source_count];
-            break;
-        }
-    s->events = 0;
-}
-
-UNSEEN void loop_disarm(struct loop *l, struct loop_timer *t)
-{
-    if (!t->armed)
-        return;
-    struct loop_timer **at = &l->timers;
-    while (*at && *at != t)
-        at = &(*at)->next;
-    assert(*at == t);
-    *at = t->next;
-    t->armed = false;
-    t->next = NULL;
-}
-
-UNSEEN void loop_arm(struct loop *l, struct loop_timer *t, int64_t due_ms)
-{
-    loop_disarm(l, t);
-    struct loop_timer **at = &l->timers;
-    while (*at && (*at)->due_ms <= due_ms)
-        at = &(*at)->next;
-    t->due_ms = due_ms;
-    t->armed = true;
-    t->next = *at;
-    *at = t;
-}
-
-int loop_run(struct loop *l, struct pale_err *e)
-{
-    (void)l;
-    return err_set(e, PALE_UNSUPPORTED, "turned by hand");
 }
 
 int audit_open(struct audit *a, const char *path, bool shared, const char *box, const char *id, struct pale_err *e)
@@ -444,29 +378,6 @@ UNSEEN static uint32_t ready_events(const struct loop_source *s)
     return e & (s->events | EPOLLHUP | EPOLLERR);
 }
 
-UNSEEN static bool turn(void)
-{
-    struct loop *l = &state.loop;
-    struct loop_timer *t = l->timers;
-    if (l->stop)
-        return false;
-    if (t && t->due_ms <= clock_ms()) {
-        loop_disarm(l, t);
-        t->fire(t);
-        return true;
-    }
-    for (size_t i = 0; i < rig.source_count; i++) {
-        struct loop_source *s = rig.sources[(rig.next_source + i) % rig.source_count];
-        uint32_t events = ready_events(s);
-        if (events) {
-            rig.next_source++;
-            s->ready(s, events);
-            return true;
-        }
-    }
-    return false;
-}
-
 UNSEEN static bool has_job(const struct kjob *j)
 {
     const struct kjob *at = state.jobs;
@@ -511,7 +422,7 @@ UNSEEN static void check(void)
 UNSEEN static void settle(void)
 {
     int turns = 0;
-    while (turn())
+    while (handloop_turn(&state.loop, clock_ms(), ready_events))
         assert(++turns < TURNS_MAX);
     check();
     if (rig.must_die)
@@ -724,6 +635,10 @@ static void client_exec(struct input *in, struct conn *c)
     m.argv[m.argc] = NULL;
     m.env[m.envc++] = "PATH=/bin";
     record_start(&w, mem, sizeof(mem));
+    msg_preface_write(&(struct msg_preface){.caller = keys[b >> 2 & 3], .input = keys[b & 3]}, &w);
+    if (more & 128)
+        from_client(c, ASK_PREFACE, mem, w.len);
+    record_start(&w, mem, sizeof(mem));
     msg_exec_write(&m, &w);
     from_client(c, ASK_EXEC, mem, w.len);
 }
@@ -863,7 +778,7 @@ UNSEEN static void set_up(struct input *in)
         buf_init(&rig.audit_line, AUDIT_RECORD_MAX);
     }
     k->audit.fd = k->etc_lock = k->claims = -1;
-    k->wire.fd = k->init_watch.fd = k->listener.fd = -1;
+    k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = -1;
     k->wall = (struct wall){.pid = 0x7ffffff0, .pidfd = FD_INIT, .wire_fd = FD_CONN, .report_fd = -1};
     cgroup_init(&k->cgroup);
     proof_init(&k->proof);
@@ -917,7 +832,8 @@ UNSEEN static void tear_down(void)
     memset(k, 0, sizeof(*k));
     for (int i = 0; i < CONNS_MAX; i++)
         rig.conns[i].used = false;
-    rig.pending = rig.source_count = rig.next_source = 0;
+    rig.pending = 0;
+    memset(&handloop, 0, sizeof(handloop));
     rig.pending_foreign = rig.init_ended = rig.said_hello = rig.config_seen = rig.must_die = rig.destroyed = rig.wild = false;
     rig.frozen = false;
     rig.freezes = rig.probing = 0;

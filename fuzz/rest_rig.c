@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the vice the daemon is fuzzed in.
  *
- * How it works: the files of fleet/, ops/ and rest/ are compiled with the names of rest_names.h, and this file stands in for base/loop
- * and base/clock, whose symbols it defines; the registry is real (rest_store.c). What the daemon sends to a keeper or to the steward is
+ * How it works: the files of fleet/, ops/ and rest/ are compiled with the names of rest_names.h, and this file stands in for base/clock,
+ * as handloop does for base/loop; the registry is real (rest_store.c). What the daemon sends to a keeper or to the steward is
  * cut into frames again and read by their strict parsers, what it sends to a client by rest_peer.c. After each step the loop must come
  * to rest, every buffer be within its maximum, and nobody wait for what has happened already. */
 #include "rest_rig.h"
@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/quote.h"
+#include "handloop.h"
 #include "net/wsframe.h"
 #include "ops/ops.h"
 
@@ -26,8 +27,6 @@
 #define FD_TCP 2001
 #define FD_STEWARD 2002
 #define FD_NOTIFY 2003
-#define FD_EPOLL 2004
-#define SOURCES_MAX (RIG_CONNS + 4)
 #define HAPPENINGS_MAX 16
 #define TURNS_MAX 20000
 #define SPLIT_MOST 2048 /* longer things are not read by the byte */
@@ -36,8 +35,6 @@
 struct rig rig;
 
 static struct {
-    struct loop_source *sources[SOURCES_MAX];
-    size_t count, next;
     struct {
         uint32_t mask;
         bool in_boxes;
@@ -300,8 +297,8 @@ UNSEEN int rig_close(int fd)
     if (fd >= FD_CONN + RIG_CONNS)
         return 0;
     struct rig_conn *c = conn_of(fd);
-    for (size_t i = 0; i < own.count; i++)
-        assert(own.sources[i]->fd != fd);
+    for (size_t i = 0; i < handloop.count; i++)
+        assert(handloop.sources[i]->fd != fd);
     trace(c, 'x', "", 0);
     c->held = false;
     if (c->kind == RIG_CLIENT && !c->finished)
@@ -409,7 +406,7 @@ UNSEEN void rig_call_free(void *p)
     free(p);
 }
 
-/* --- in place of base/clock and base/loop --- */
+/* --- in place of base/clock --- */
 
 int64_t clock_ms(void)
 {
@@ -421,83 +418,15 @@ int64_t clock_us(void)
     return rig.now_ms * 1000;
 }
 
+uint64_t clock_unix_ms(void)
+{
+    return 1767225600000 + (uint64_t)clock_ms();
+}
+
 const char *clock_stamp(char *ret, size_t cap)
 {
     snprintf(ret, cap, "2026-01-01T00:00:00.000000Z");
     return ret;
-}
-
-int loop_open(struct loop *l, struct pale_err *e)
-{
-    (void)e;
-    *l = (struct loop){.epoll_fd = FD_EPOLL};
-    return 0;
-}
-
-UNSEEN static size_t place_of_source(const struct loop_source *s)
-{
-    size_t i = 0;
-    while (i < own.count && own.sources[i] != s)
-        i++;
-    return i;
-}
-
-UNSEEN int loop_add(struct loop *l, struct loop_source *s, uint32_t events, struct pale_err *e)
-{
-    (void)l, (void)e;
-    assert(own.count < SOURCES_MAX && s->fd >= 0);
-    for (size_t i = 0; i < own.count; i++)
-        assert(own.sources[i] != s && own.sources[i]->fd != s->fd);
-    s->events = events;
-    own.sources[own.count++] = s;
-    return 0;
-}
-
-UNSEEN void loop_want(struct loop *l, struct loop_source *s, uint32_t events)
-{
-    (void)l;
-    if (place_of_source(s) < own.count)
-        s->events = events;
-}
-
-UNSEEN void loop_remove(struct loop *l, struct loop_source *s)
-{
-    (void)l;
-    size_t i = place_of_source(s);
-    if (i < own.count)
-        own.sources[i] = own.sources[--own.count];
-    s->events = 0;
-}
-
-UNSEEN void loop_disarm(struct loop *l, struct loop_timer *t)
-{
-    if (!t->armed)
-        return;
-    struct loop_timer **at = &l->timers;
-    while (*at && *at != t)
-        at = &(*at)->next;
-    assert(*at == t);
-    *at = t->next;
-    t->armed = false;
-    t->next = NULL;
-}
-
-UNSEEN void loop_arm(struct loop *l, struct loop_timer *t, int64_t due_ms)
-{
-    loop_disarm(l, t);
-    struct loop_timer **at = &l->timers;
-    while (*at && (*at)->due_ms <= due_ms)
-        at = &(*at)->next;
-    t->due_ms = due_ms;
-    t->armed = true;
-    t->next = *at;
-    *at = t;
-}
-
-int loop_run(struct loop *l, struct pale_err *e)
-{
-    (void)l;
-    return err_set(e, PALE_UNSUPPORTED, "turned by hand");
 }
 
 /* --- turning --- */
@@ -519,29 +448,6 @@ UNSEEN static uint32_t ready_events(const struct loop_source *s)
         e |= c->room || c->gone ? EPOLLOUT : 0;
     }
     return e & (s->events | EPOLLHUP | EPOLLERR);
-}
-
-UNSEEN static bool turn(void)
-{
-    struct loop *l = &rig.world.loop;
-    struct loop_timer *t = l->timers;
-    if (l->stop)
-        return false;
-    if (t && t->due_ms <= rig.now_ms) {
-        loop_disarm(l, t);
-        t->fire(t);
-        return true;
-    }
-    for (size_t i = 0; i < own.count; i++) {
-        struct loop_source *s = own.sources[(own.next + i) % own.count];
-        uint32_t events = ready_events(s);
-        if (events) {
-            own.next++;
-            s->ready(s, events);
-            return true;
-        }
-    }
-    return false;
 }
 
 UNSEEN static void check_buf(const struct buf *b)
@@ -569,6 +475,12 @@ UNSEEN static void check_talk(const struct conn *d, const struct talk *a)
         assert(!k->input_told && (call_value(call, "stdin")->given || call_value(call, "stdin_base64")->given));
 }
 
+/* Is the state of its calls a talk with a keeper? */
+UNSEEN static bool is_talk(const struct op *o)
+{
+    return o->run != op_events && o->run != op_mcp && o->run != op_mcp_lines;
+}
+
 UNSEEN static void check_conn(const struct conn *d)
 {
     const struct rig_conn *c = conn_of(d->source.fd);
@@ -591,7 +503,7 @@ UNSEEN static void check_conn(const struct conn *d)
     if (d->call)
         assert(d->call->bringer == d && !d->call->answered && !d->call->gone &&
                !(d->waits_room && c->room && d->out.len < REST_OUT_HIGH / 2));
-    if (d->call && d->call->state && d->call->op->run != op_events)
+    if (d->call && d->call->state && is_talk(d->call->op))
         check_talk(d, d->call->state);
     peer_check(c, d);
 }
@@ -600,7 +512,7 @@ UNSEEN void rig_settle(void)
 {
     int turns = 0;
     size_t count = 0, unsent = 0;
-    while (turn())
+    while (handloop_turn(&rig.world.loop, rig.now_ms, ready_events))
         assert(++turns < TURNS_MAX);
     if (rig.world.loop.stop)
         return;
@@ -625,18 +537,33 @@ void rig_pass(int64_t ms)
 
 /* --- the whole --- */
 
+static void post_message(struct call *c)
+{
+    mcp_http_post(c, &toolbox_offer);
+}
+
+static void take_lines(struct call *c)
+{
+    mcp_lines_open(c, &toolbox_offer);
+}
+
 void rig_begin(void)
 {
     struct pale_err e;
     memset(&rig, 0, sizeof(rig));
     memset(&own, 0, sizeof(own));
+    memset(&handloop, 0, sizeof(handloop));
     rig.now_ms = 100000;
     world_fill();
     rig.world.registry = store_fresh(RIG_UNIX_MS + rig.now_ms);
     rig.world.port = RIG_PORT;
     rig.server = (struct server){.loop = &rig.world.loop, .world = &rig.world, .port = RIG_PORT};
     assert(loop_open(&rig.world.loop, &e) == 0);
-    assert(fleet_open(&rig.world.fleet, &rig.world.loop, rig.world.registry, FD_STEWARD, &e) == 0);
+    assert(fleet_open(&rig.world.fleet, &rig.world.loop, rig.world.registry, FD_STEWARD, RIG_SAVE_AFTER_MS, &e) == 0);
+    assert(mcp_init(&rig.mcp, &rig.world.loop));
+    rig.world.mcp = &rig.mcp;
+    rig.world.mcp_post = post_message;
+    rig.world.mcp_lines = take_lines;
     assert(server_open(&rig.server, FD_LOCAL, FD_TCP, &e) == 0);
     rig_settle();
 }
@@ -675,7 +602,7 @@ UNSEEN void rig_end(void)
         rig_settle();
         rig_pass(20000);
     }
-    assert(rig.calls == 0);
+    assert(rig.calls == 0 && rig.mcp.count == 0);
     for (size_t i = 0; i < FLEET_BUCKETS; i++)
         for (const struct lookout *w = f->watch[i]; w; w = w->next)
             assert(w->calls == 0);

@@ -4,6 +4,9 @@
 #pragma once
 
 #include "input.h"
+#include "mcp/http.h"
+#include "mcp/linewise.h"
+#include "mcp/toolbox.h"
 #include "net/chunks.h"
 #include "ops/talk.h"
 #include "rest/conn.h"
@@ -14,6 +17,7 @@
 #define RIG_BOXES 8
 #define RIG_PORT 8080u
 #define RIG_UNIX_MS 1767225600000 /* of the clock's zero */
+#define RIG_SAVE_AFTER_MS 600000  /* an idle box is kept as it is */
 
 enum rig_kind { RIG_FREE, RIG_CLIENT, RIG_KEEPER, RIG_DEED };
 
@@ -53,11 +57,11 @@ struct rig_conn {
     struct buf in, out;
     struct rig_answers answers; /* of a client */
     struct rig_requests requests;
-    int box;                                            /* of a keeper */
-    uint8_t asked;                                      /* the first frame's type */
-    bool last, begun, started, input_ended, input_told; /* it lasts; what was said of it and of its input */
-    bool wild;                                          /* it has said what no keeper says: what it hears is its own fault */
-    struct msg_deed deed;                               /* of the steward; its texts are in deed_mem */
+    int box;                                                      /* of a keeper */
+    uint8_t asked;                                                /* the first frame's type */
+    bool prefaced, last, begun, started, input_ended, input_told; /* it lasts; what was said of it and of its input */
+    bool wild;                                                    /* it has said what no keeper says: what it hears is its own fault */
+    struct msg_deed deed;                                         /* of the steward; its texts are in deed_mem */
     char deed_mem[4][BOX_NAME_MAX + 1];
 };
 
@@ -74,6 +78,7 @@ struct rig {
     struct rig_box boxes[RIG_BOXES];
     struct world world;
     struct server server;
+    struct mcp mcp;
     bool watch_by_hand, deeds_by_hand; /* keepers say how they stand, and the steward does what he is told, only when the input says so */
     uint64_t made;                     /* boxes ever, and what chance has given */
     int64_t now_ms;

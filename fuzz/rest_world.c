@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/path.h"
 #include "fresh.h"
 #include "rest_rig.h"
 
@@ -77,6 +78,13 @@ int rig_policy(const struct place *p, struct policy *ret, struct pale_err *e)
     return 0;
 }
 
+int rig_stack(const struct place *p, struct stack *ret, struct pale_err *e)
+{
+    (void)p;
+    stack_init(ret);
+    return stack_add_snapshot(ret, "s", STACK_NONE, RIG_UNIX_MS, false, e);
+}
+
 UNSEEN static struct rig_box *add_box(const char *tenant, const char *name, bool project, bool runs)
 {
     for (int i = 0; i < RIG_BOXES; i++)
@@ -123,7 +131,7 @@ UNSEEN void rig_do_deed(struct rig_conn *c)
 {
     const struct msg_deed *m = &c->deed;
     struct rig_box *b = m->kind == DEED_MAKE ? NULL : box_by_id(m->id);
-    if (m->kind == DEED_DOCTOR || m->kind == DEED_SWEEP)
+    if (m->kind == DEED_DOCTOR || m->kind == DEED_SWEEP || m->kind == DEED_GC)
         return rig_answer_deed(c, 0, "{\"good\":true}\n", "");
     if (m->kind == DEED_MAKE) {
         if (box_of(m->tenant, m->name))
@@ -148,6 +156,19 @@ UNSEEN void rig_do_deed(struct rig_conn *c)
         snprintf(b->name, sizeof(b->name), "%s", m->name);
         snprintf(b->id, sizeof(b->id), "%014llxc%d", (unsigned long long)++rig.made, (int)(b - rig.boxes));
         break;
+    case DEED_SNAPSHOT: /* its keeper ends, and there is another at once */
+    case DEED_RESTORE: {
+        bool ran = b->runs;
+        rig_kill_keeper((int)(b - rig.boxes));
+        b->runs = ran;
+        return rig_answer_deed(c, 0, "{\"snapshot\":\"s\",\"changed\":true,\"pause_us\":1}", b->id);
+    }
+    case DEED_FORK: {
+        char told[80];
+        const struct rig_box *fork = box_of(b->tenant, m->name) ? NULL : add_box(b->tenant, m->name, false, false);
+        snprintf(told, sizeof(told), "{\"items\":[{\"name\":\"f\",\"id\":\"%s\"}]}", fork ? fork->id : "");
+        return rig_answer_deed(c, fork ? 0 : PALE_EXISTS, told, b->id);
+    }
     default:
         break;
     }
@@ -181,6 +202,12 @@ UNSEEN static void heard_request(struct rig_conn *c, const struct frame *f)
     static struct msg_exec m;
     struct msg_job_ref ref;
     struct msg_attach attach;
+    struct msg_preface preface;
+    if (f->type == ASK_PREFACE) {
+        assert(!c->prefaced && msg_preface_parse(f->data, f->len, &preface) && path_is_box_name(preface.caller));
+        c->prefaced = true;
+        return;
+    }
     c->asked = f->type;
     switch (f->type) {
     case ASK_EXEC:
@@ -248,7 +275,8 @@ UNSEEN static void heard_by_steward(struct rig_conn *c, const struct frame *f)
     c->deed.id = keep(c->deed_mem[0], c->deed.id);
     c->deed.name = keep(c->deed_mem[1], c->deed.name);
     c->deed.tenant = keep(c->deed_mem[2], c->deed.tenant);
-    c->deed.policy = c->deed.sets = "";
+    assert(path_is_box_name(c->deed.caller));
+    c->deed.policy = c->deed.sets = c->deed.caller = "";
     if (!rig.deeds_by_hand)
         rig_do_deed(c);
 }

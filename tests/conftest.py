@@ -70,14 +70,35 @@ def canary():
     return "canary-" + secrets.token_hex(12)
 
 
-@pytest.fixture
-def hostdir():
-    """A folder of the host below the user's own home, as projects are."""
+@contextlib.contextmanager
+def folder_at_home():
     homes = [pwd.getpwuid(os.geteuid()).pw_dir, os.path.expanduser("~")]
     home = next(h for h in homes if os.access(h, os.W_OK))
     path = pathlib.Path(tempfile.mkdtemp(prefix=f".plt-{os.environ.get('PALE_TEST_TAG', 'x')}-", dir=home))
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def hostdir():
+    """A folder of the host below the user's own home, as projects are."""
+    with folder_at_home() as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def project_dir():
+    """The same for all tests of a file."""
+    with folder_at_home() as path:
+        yield path
+
+
+@pytest.fixture(scope="session")
+def pale_at():
+    """For a pale in a root of its own."""
+    return pale_in
 
 
 @contextlib.contextmanager
@@ -113,7 +134,7 @@ def pale(root):
 
 
 @contextlib.contextmanager
-def daemon_of(pale):
+def serving(pale):
     d = rest.Daemon(pale)
     try:
         yield d
@@ -123,16 +144,22 @@ def daemon_of(pale):
 
 
 @pytest.fixture
+def daemon_of():
+    """For a pale that is not the usual one."""
+    return serving
+
+
+@pytest.fixture
 def daemon(pale):
     """A daemon that serves, and is ended with all its boxes."""
-    with daemon_of(pale) as d:
+    with serving(pale) as d:
         yield d.serve()
 
 
 @pytest.fixture
 def idle_daemon(pale):
     """One that does not run yet."""
-    with daemon_of(pale) as d:
+    with serving(pale) as d:
         yield d
 
 
@@ -141,7 +168,7 @@ def shared_daemon(session_root):
     """One for all tests of a file, served on a port too: (daemon, port)."""
     root = pathlib.Path(tempfile.mkdtemp(dir=session_root, prefix=""))
     try:
-        with pale_in(root) as p, daemon_of(p) as d:
+        with pale_in(root) as p, serving(p) as d:
             yield d, d.on_port()
     finally:
         harness.remove_root(root)

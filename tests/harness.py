@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The built command line in a home of its own, a terminal to drive it with, and a look at what it leaves behind."""
+import contextlib
 import fcntl
 import glob
 import hashlib
@@ -145,6 +146,10 @@ class Pale:
         folder = self.root / "data" / "pale" / "boxes"
         return sorted(p.name for p in folder.iterdir()) if folder.is_dir() else []
 
+    def open_layer(self, box):
+        """The folder that takes the writes of a box that never had a snapshot."""
+        return pathlib.Path(self.info(box)["data"]) / "layers" / ("0" * 12)
+
     def info(self, box):
         return self.json("inspect", "--json", box)
 
@@ -155,8 +160,9 @@ class Pale:
                 p.kill()
             p.wait()
             for f in (p.stdin, p.stdout, p.stderr):
-                if f:
-                    f.close()
+                with contextlib.suppress(BrokenPipeError):  # what it did not take any more
+                    if f:
+                        f.close()
         listed = self.run("ls", "--json")
         trouble = [] if listed.code == 0 else [f"pale ls: {listed}"]
         for name in [b["name"] for b in listed.json()] if listed.code == 0 else []:

@@ -7,6 +7,7 @@ import tarfile
 import urllib.parse
 
 import wire
+from harness import wait_until
 
 WS_HEADERS = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
 WIRE_HEADERS = {"Upgrade": "pale-wire", "Connection": "Upgrade", "Pale-Wire-Version": wire.VERSION}
@@ -21,6 +22,8 @@ class Operation:
         self.query = {p["name"]: p for p in spec["parameters"] if p["in"] == "query"}
         content = spec.get("requestBody", {}).get("content", {})
         self.takes_json, self.takes_bytes = "application/json" in content, "application/octet-stream" in content
+        self.takes_message = self.takes_json and "properties" not in content["application/json"]["schema"]  # which the operation reads itself
+        self.takes_json = self.takes_json and not self.takes_message
         self.fields = content["application/json"]["schema"]["properties"] if self.takes_json else {}
         self.required = content["application/json"]["schema"].get("required", []) if self.takes_json else []
         self.status = next(int(s) for s in spec["responses"] if s != "default")
@@ -83,8 +86,8 @@ class Scene:
 
     `api` is an operator. With a tenant the box is his; boxes that a request uses up are made as they are needed."""
 
-    def __init__(self, api, name="scene", tenant=None):
-        self.api, self.tenant = api, tenant
+    def __init__(self, api, name="scene", tenant=None, project=None):
+        self.api, self.tenant, self.project = api, tenant, project
         self.box = api.make(name, **({"tenant": tenant} if tenant else {}))["id"]
         self.file = "/home/agent/file"
         api.write(self.box, self.file, b"0123456789")
@@ -93,9 +96,30 @@ class Scene:
         self.running = api.start(self.box, ["cat"], input=True)
         self.terminal = api.start(self.box, ["cat"], tty=True)
 
-    def spare(self, start=False):
+    def spare(self, start=False, **more):
         """A box that may be used up."""
-        return self.api.make(f"spare-{next(numbers)}", start=start, **({"tenant": self.tenant} if self.tenant else {}))["id"]
+        return self.api.make(f"spare-{next(numbers)}", start=start, **({"tenant": self.tenant} if self.tenant else {}), **more)["id"]
+
+    def reviewed(self):
+        """One whose project is for review."""
+        return self.spare(set={"project": "review", "project.path": str(self.project)})
+
+    def guarded(self):
+        """(a stopped box, the number of what was taken out of its live project)"""
+        box, folder = self.spare(start=True, set={"project": "live", "project.path": str(self.project)}), f"{self.project}/{new_name()}"
+        self.api.out(box, f"mkdir {folder}; echo x > {folder}/.envrc")
+        assert wait_until(lambda: self.api.good("GET", f"/v1/boxes/{box}/guard")["items"])
+        self.api.good("POST", f"/v1/boxes/{box}/stop")
+        return box, self.api.good("GET", f"/v1/boxes/{box}/guard")["items"][0]["number"]
+
+    def snapshot(self, box):
+        return self.api.good("POST", f"/v1/boxes/{box}/snapshots", {}, 201)["snapshot"]
+
+    def image(self):
+        """One that may be used up."""
+        name = new_name()
+        self.api.good("PUT", f"/v1/images/{name}", body=small_tar(), status=201)
+        return name
 
     def fresh_job(self):
         return self.api.start(self.box, ["sleep", "1000"])
@@ -134,7 +158,20 @@ GOOD = {
     "box.freeze": lambda op, s: Request(op, {"box": s.spare(start=True)}),
     "box.thaw": lambda op, s: Request(op, {"box": s.spare(start=True)}),
     "box.rename": lambda op, s: Request(op, {"box": s.spare()}, json_body={"name": new_name()}),
+    "snapshot.take": lambda op, s: Request(op, {"box": s.spare()}, json_body={"name": new_name()}),
+    "snapshot.list": at_box(),
+    "snapshot.remove": lambda op, s: (lambda b: Request(op, {"box": b, "snapshot": s.snapshot(b)}))(s.spare()),
+    "box.restore": lambda op, s: (lambda b: Request(op, {"box": b}, json_body={"snapshot": s.snapshot(b), "force": True}))(s.spare()),
+    "box.fork": lambda op, s: (lambda b: Request(op, {"box": b}, json_body={"name": new_name(), "at": s.snapshot(b), "count": 2}))(s.spare()),
+    "box.diff": at_box(query={"path": "/home/agent", "form": "stat"}),
+    "review.apply": lambda op, s: Request(op, {"box": s.reviewed()}, json_body={"paths": ["file"], "dry_run": True}),
+    "review.discard": lambda op, s: Request(op, {"box": s.reviewed()}, json_body={"force": True}),
+    "guard.list": at_box(),
+    "guard.release": lambda op, s: Request(op, dict(zip(("box", "number"), s.guarded()))),
+    "guard.drop": lambda op, s: Request(op, dict(zip(("box", "number"), s.guarded()))),
     "box.wire": at_box(headers=WIRE_HEADERS, query={"start": "true"}),
+    "mcp": at_box(json_body={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
+    "mcp.lines": at_box(headers=WIRE_HEADERS),
     "exec": at_box(json_body={"command": ["echo", "hello"], "cwd": "/tmp", "env": {"A": "b"}, "timeout": "20s", "stdin": "x"}),
     "job.start": at_box(json_body={"command": "true", "timeout": 20}),
     "job.list": at_box(),
@@ -152,6 +189,13 @@ GOOD = {
     "file.watch": lambda op, s: Request(op, {"box": s.box}, {"path": "/home/agent"}),
     "file.move": lambda op, s: Request(op, {"box": s.box}, json_body={"from": s.fresh_file(), "to": f"/home/agent/{new_name()}", "new": True}),
     "file.mkdir": lambda op, s: Request(op, {"box": s.box}, json_body={"path": f"/home/agent/{new_name()}", "parents": True}),
+    "file.lines": lambda op, s: Request(op, {"box": s.box}, {"path": s.file, "first": "1", "count": "10", "bytes": "5"}),
+    "file.glob": lambda op, s: Request(op, {"box": s.box}, {"pattern": "**/f*", "path": "/home", "limit": "10", "hidden": "true"}),
+    "file.grep": lambda op, s: Request(op, {"box": s.box}, {"pattern": "[0-9]+", "path": "/home/agent", "glob": "f*", "ignore_case": "true", "fixed": "false",
+                                                            "before": "1", "after": "1", "mode": "content", "limit": "10", "hidden": "false"}),
+    "file.edit": lambda op, s: Request(op, {"box": s.box}, json_body={"path": s.fresh_file(), "old": "res", "new": "fles", "all": True}),
+    "file.patch": lambda op, s: Request(op, {"box": s.box}, json_body={"patch": f"*** Begin Patch\n*** Add File: {new_name()}\n+text\n*** End Patch\n",
+                                                                      "path": "/home/agent", "check": False}),
     "tree.download": lambda op, s: Request(op, {"box": s.box}, {"path": "/home/agent"}),
     "tree.upload": lambda op, s: Request(op, {"box": s.box}, {"path": "/home/agent"}, body=small_tar()),
     "policy.show": at_box(),
@@ -163,6 +207,13 @@ GOOD = {
     "events": lambda op, s: Request(op),
     "metrics": lambda op, s: Request(op),
     "doctor": lambda op, s: Request(op),
+    "image.list": lambda op, s: Request(op),
+    "image.build": lambda op, s: Request(op, json_body={"name": new_name(), "from": "minimal"}),
+    "image.import": lambda op, s: Request(op, {"image": new_name()}, {"from": "tar"}, body=small_tar()),
+    "image.inspect": lambda op, s: Request(op, {"image": s.image()}),
+    "image.verify": lambda op, s: Request(op, {"image": s.image()}),
+    "image.remove": lambda op, s: Request(op, {"image": s.image()}),
+    "gc": lambda op, s: Request(op),
     "token.create": lambda op, s: Request(op, json_body={"name": "n", "scope": "tenant", "tenant": "x", "rights": ["box.read"], "ttl": "1h"}),
     "token.list": lambda op, s: Request(op),
     "token.revoke": lambda op, s: Request(op, {"token": s.api.token_for()["id"]}),
@@ -170,4 +221,4 @@ GOOD = {
 }
 
 # Answers that go on until the client leaves.
-ENDLESS = {"events", "file.watch", "job.attach", "box.wire"}
+ENDLESS = {"events", "file.watch", "job.attach", "box.wire", "mcp.lines"}

@@ -163,6 +163,13 @@ class Rest:
         c.request(method, path, body=json.dumps(json_body).encode(), headers={"Content-Type": "application/json"})
         return c
 
+    def begin_only(self, method, path, json_body, headers):
+        """A request that is under way."""
+        c = Connection(self.where, self.timeout)
+        token = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        c.request(method, path, body=json.dumps(json_body).encode(), headers={"Content-Type": "application/json", **token, **headers})
+        return c
+
     def ask(self, method, path, json_body=None, **more):
         c, r = self.begin(method, path, json_body, **more)
         with contextlib.closing(c), r:

@@ -17,6 +17,13 @@ int64_t clock_ms(void)
     return clock_us() / 1000;
 }
 
+uint64_t clock_unix_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return t.tv_sec < 0 ? 0 : (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
 const char *clock_stamp(char *ret, size_t cap)
 {
     struct timespec t;

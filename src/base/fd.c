@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/weak.h"
+
 ssize_t fd_read_full(int fd, void *p, size_t n)
 {
     size_t got = 0;
@@ -77,6 +79,25 @@ long fd_entries(int fd, void *ret, size_t cap)
     return syscall(SYS_getdents64, fd, ret, cap);
 }
 
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+int fd_has_entries(int dirfd, const char *name, struct pale_err *e)
+{
+    _Alignas(struct dirent) char block[1024];
+    own_fd fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    long n = 0;
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_os(e, "open %s", name);
+    while ((n = fd_entries(fd, block, sizeof(block))) > 0)
+        for (long at = 0; at < n; at += ((const struct dirent *)(block + at))->d_reclen)
+            if (!is_dots(((const struct dirent *)(block + at))->d_name))
+                return 1;
+    return n < 0 ? err_os(e, "list %s", name) : 0;
+}
+
 static int open_resolved(int dirfd, const char *rel, int flags, mode_t mode, unsigned long long resolve)
 {
     struct open_how how = {
@@ -94,6 +115,8 @@ static int open_resolved(int dirfd, const char *rel, int flags, mode_t mode, uns
 
 int fd_open_beneath(int dirfd, const char *rel, int flags, mode_t mode)
 {
+    if (weak_word("beneath"))
+        return open_resolved(dirfd, rel, flags & O_DIRECTORY ? flags & ~O_NOFOLLOW : flags, mode, 0);
     return open_resolved(dirfd, rel, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
@@ -146,18 +169,18 @@ static bool open_up(int dirfd, const char *name)
 /* What a box made has any depth, and we have few descriptors: what lies deeper than this is moved up to the top first. */
 #define REMOVE_DEPTH 32
 #define REMOVE_BLOCK 8192
+#define REMOVE_CONTESTS 100 /* rounds that found a folder full which was empty */
 
 struct removal {
     int top_fd;
     unsigned moved; /* up to the top, in all: also the next name there */
 };
 
-/* A subfolder, open and with all rights for its owner. */
-static int open_own(int fd, const char *name)
+int fd_open_own(int dirfd, const char *name)
 {
-    int sub = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (sub < 0 && errno == EACCES && open_up(fd, name))
-        sub = openat(fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int sub = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (sub < 0 && errno == EACCES && open_up(dirfd, name))
+        sub = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (sub >= 0)
         (void)fchmod(sub, 0700);
     return sub;
@@ -176,19 +199,25 @@ static bool move_up(struct removal *m, int fd, const char *name)
 
 static int empty_dir(struct removal *m, int fd, int depth, struct pale_err *e);
 
+/* Somebody else removes the same: what is gone is as it should be. */
+static int unless_gone(struct pale_err *e, const char *what, const char *name)
+{
+    return errno == ENOENT ? 0 : err_os(e, "%s %s", what, name);
+}
+
 /* What would not go as a file, for the reason in errno. */
 static int remove_dir(struct removal *m, int fd, const char *name, int depth, struct pale_err *e)
 {
     int why = errno;
-    own_fd sub = open_own(fd, name);
+    own_fd sub = fd_open_own(fd, name);
     if (sub < 0) {
         errno = errno == ENOTDIR || errno == ELOOP ? why : errno;
-        return err_os(e, "remove %s", name);
+        return unless_gone(e, "remove", name);
     }
     if (depth == REMOVE_DEPTH)
-        return move_up(m, fd, name) ? 0 : err_os(e, "move %s up", name);
+        return move_up(m, fd, name) ? 0 : unless_gone(e, "move up", name);
     int r = empty_dir(m, sub, depth + 1, e);
-    return r == 0 && unlinkat(fd, name, AT_REMOVEDIR) < 0 ? err_os(e, "remove folder %s", name) : r;
+    return r == 0 && unlinkat(fd, name, AT_REMOVEDIR) < 0 ? unless_gone(e, "remove folder", name) : r;
 }
 
 /* Depth first, by descriptors and single names, so that no link is ever followed. The entries stand on the stack: pale-init, which
@@ -201,28 +230,42 @@ static int empty_dir(struct removal *m, int fd, int depth, struct pale_err *e)
     lseek(fd, 0, SEEK_SET); /* it may have been read before */
     while (r == 0 && (n = fd_entries(fd, block, sizeof(block))) != 0) {
         if (n < 0)
-            return err_os(e, "read a folder");
+            return unless_gone(e, "read", "a folder");
         for (long at = 0; r == 0 && at < n;) {
             const struct dirent *en = (const void *)(block + at);
             at += en->d_reclen;
-            if (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0 && unlinkat(fd, en->d_name, 0) < 0)
+            if (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0 && unlinkat(fd, en->d_name, 0) < 0 && errno != ENOENT)
                 r = remove_dir(m, fd, en->d_name, depth, e);
         }
     }
     return r;
 }
 
-int fd_remove_tree(int dirfd, const char *name, struct pale_err *e)
+int fd_empty_tree(int fd, struct pale_err *e)
 {
-    own_fd fd = open_own(dirfd, name);
     struct removal m = {.top_fd = fd};
     unsigned before;
     int r;
-    if (fd < 0)
-        return errno == ENOENT ? 0 : err_os(e, "open %s", name);
     do {
         before = m.moved;
         r = empty_dir(&m, fd, 0, e);
     } while (r == 0 && m.moved != before);
-    return r == 0 && unlinkat(dirfd, name, AT_REMOVEDIR) < 0 ? err_os(e, "remove folder %s", name) : r;
+    return r;
+}
+
+int fd_remove_tree(int dirfd, const char *name, struct pale_err *e)
+{
+    own_fd fd = fd_open_own(dirfd, name);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_os(e, "open %s", name);
+    for (unsigned contested = 0;;) {
+        int r = fd_empty_tree(fd, e);
+        if (r < 0)
+            return r;
+        if (unlinkat(dirfd, name, AT_REMOVEDIR) == 0)
+            return 0;
+        /* Somebody else, who removes it too, may have moved something up. */
+        if (errno != ENOTEMPTY || ++contested == REMOVE_CONTESTS)
+            return unless_gone(e, "remove folder", name);
+    }
 }

@@ -23,6 +23,9 @@ bool fd_set_nonblock(int fd, bool on);
  * readdir needs. The bytes filled, 0 at the end, -1 with errno. */
 long fd_entries(int fd, void *ret, size_t cap);
 
+/* 1: there is something in this folder below dirfd. 0: nothing, or no such folder. */
+int fd_has_entries(int dirfd, const char *name, struct pale_err *e) MUST_CHECK;
+
 /* Opens rel below dirfd: no symlink, no magic link, no way up or out. This is
  * the only door from the host into files that a box may have made. -1 with errno on failure. */
 int fd_open_beneath(int dirfd, const char *rel, int flags, mode_t mode);
@@ -37,6 +40,13 @@ int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t
 /* Writes a file that is not there yet; it gets its name only when it is whole, and whoever is killed over it leaves nothing, but on
  * file systems that know no file without a name. PALE_EXISTS if there is one of that name. */
 int fd_write_new(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e) MUST_CHECK;
+
+/* Opens a folder below dirfd that is ours, though its owner may have closed it: all rights are given back to him. No symlink is followed.
+ * -1 with errno on failure. */
+int fd_open_own(int dirfd, const char *name);
+
+/* Removes all that is in a folder, of any depth, without ever following a symlink. */
+int fd_empty_tree(int fd, struct pale_err *e) MUST_CHECK;
 
 /* Removes a tree of any depth below dirfd without ever following a symlink; no error if there is none. Folders that their owner
  * has closed are opened where we may. After a failure some of the tree may be gone, and some have moved up in it. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -103,5 +104,30 @@ static void links_are_removed_and_not_followed(void **state)
     assert_int_equal(fd_remove_tree(top_fd, "outside", NULL), 0);
 }
 
+static void two_may_remove_one_tree(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 6; round++) {
+        struct pale_err e = {0};
+        int status = 0;
+        dig(top_fd, "tree", 40);
+        for (int i = 0; i < 60; i++) {
+            char name[32];
+            snprintf(name, sizeof(name), "tree/file-%d", i);
+            put(top_fd, name);
+        }
+        pid_t other = fork();
+        if (other == 0)
+            _exit(fd_remove_tree(top_fd, "tree", NULL) < 0);
+        int r = fd_remove_tree(top_fd, "tree", &e);
+        assert_int_equal(waitpid(other, &status, 0), other);
+        if (r < 0)
+            fail_msg("%s", e.text);
+        assert_int_equal(status, 0);
+        assert_int_equal(faccessat(top_fd, "tree", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+    }
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
-TESTS(CASE(tree_of_any_depth_is_removed), CASE(few_descriptors_are_enough), CASE(links_are_removed_and_not_followed))
+TESTS(CASE(tree_of_any_depth_is_removed), CASE(few_descriptors_are_enough), CASE(links_are_removed_and_not_followed),
+      CASE(two_may_remove_one_tree))

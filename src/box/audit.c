@@ -252,6 +252,8 @@ struct json *audit_begin(struct audit *a, const char *event)
         a->torn = catch_up(a, &a->trouble) < 0;
     }
     begin_line(a, "", event);
+    if (a->caller)
+        json_text(&a->json, "caller", a->caller);
     return &a->json;
 }
 

@@ -28,6 +28,7 @@ struct audit {
     char first[2048]; /* where line begins: a record of what has happened needs no memory that may not be there */
     struct json json;
     char box[64], id[32];
+    const char *caller;      /* who asked for what the next records tell; NULL: nobody */
     struct pale_err trouble; /* why the end of a shared log could not be found when the record was begun; code 0: it could */
 };
 

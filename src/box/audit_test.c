@@ -144,6 +144,30 @@ static void chain_holds_over_several_openings(void **state)
 }
 
 /* Reads the log, lets edit change it, writes it back. */
+/* Records of both kinds stand in one log: older ones name nobody. */
+static void record_names_its_caller_if_there_is_one(void **state)
+{
+    (void)state;
+    static char text[65536];
+    struct audit a;
+    write_records(2);
+    assert_int_equal(audit_open(&a, path, false, "b", "0123", NULL), 0);
+    a.caller = "0123456789abcdef";
+    json_u64(audit_begin(&a, "exec"), "job", 1);
+    assert_int_equal(audit_commit(&a, NULL), 0);
+    a.caller = NULL;
+    (void)audit_begin(&a, "exec.end");
+    assert_int_equal(audit_commit(&a, NULL), 0);
+    audit_close(&a);
+    struct audit_check c = verify();
+    assert_true(c.good && c.records == 4);
+    slurp(path, text, sizeof(text));
+    const char *named = strstr(text, "\"event\":\"exec\",\"caller\":\"0123456789abcdef\",\"job\":1");
+    assert_non_null(named);
+    assert_ptr_equal(strstr(text, "caller"), strstr(named, "caller"));
+    assert_null(strstr(strchr(named, '\n'), "caller"));
+}
+
 static void tamper(void (*edit)(char *text, size_t *len))
 {
     static char text[65536];
@@ -314,6 +338,7 @@ static void shared_log_takes_no_record_behind_an_end_it_cannot_read(void **state
 }
 
 TESTS(cmocka_unit_test_setup_teardown(chain_holds_over_several_openings, fresh, clean),
+      cmocka_unit_test_setup_teardown(record_names_its_caller_if_there_is_one, fresh, clean),
       cmocka_unit_test_setup_teardown(edit_is_found, fresh, clean),
       cmocka_unit_test_setup_teardown(removal_at_the_front_is_found, fresh, clean),
       cmocka_unit_test_setup_teardown(removal_at_the_end_is_found, fresh, clean),

@@ -13,6 +13,7 @@
 
 #include "base/limits.h"
 #include "base/own.h"
+#include "box/imageref.h"
 #include "box/place.h"
 #include "confine/weaken.h"
 
@@ -114,6 +115,20 @@ int intake_set(struct policy *p, const char *key, const char *value, struct pale
     return policy_set(p, key, value, e);
 }
 
+/* A name may be given to another image later; a box stays on the one it was made for. */
+static int pin_image(struct policy *p, struct pale_err *e)
+{
+    char whole[IMAGE_NAME_MAX + 1];
+    own_image i = {.lock_fd = -1};
+    int r = imageref_find(p->image, &i, e);
+    if (r < 0)
+        return r;
+    int n = snprintf(whole, sizeof(whole), "%.*s@sha256:%s", (int)strcspn(p->image, "@"), p->image, i.digest);
+    if (strncmp(p->image, "sha256:", 7) == 0)
+        n = snprintf(whole, sizeof(whole), "sha256:%s", i.digest);
+    return n > 0 && (size_t)n < sizeof(whole) ? policy_set(p, "image", whole, e) : err_set(e, PALE_LIMIT, "image: the name is too long");
+}
+
 int intake_check(struct policy *p, const char *project, struct pale_err *e)
 {
     char real[PATH_BYTES_MAX];
@@ -127,5 +142,22 @@ int intake_check(struct policy *p, const char *project, struct pale_err *e)
     }
     if (r == 0)
         r = policy_check(p, e);
-    return r < 0 ? r : policy_held(p, e);
+    if (r == 0)
+        r = policy_held(p, e);
+    return r == 0 && p->image ? pin_image(p, e) : r;
+}
+
+int intake_policy(const char *file, int in_fd, struct policy *ret, struct pale_err *e)
+{
+    own_buf out = {0}, complaints = {0};
+    buf_init(&out, POLICY_TEXT_MAX);
+    buf_init(&complaints, 4096);
+    int r = intake_file(file, in_fd, false, &out, &complaints, e);
+    if (r == -PALE_BAD_INPUT && complaints.len > 0) {
+        size_t n = complaints.len;
+        while (n > 0 && complaints.data[n - 1] == '\n')
+            n--;
+        return err_set(e, PALE_BAD_INPUT, "the policy: %.*s", (int)(n < 500 ? n : 500), (const char *)complaints.data);
+    }
+    return r < 0 ? r : policy_parse(buf_text(&out), out.len, ret, e);
 }

@@ -9,6 +9,9 @@
 /* Runs pale-policy on a file, or with "-" on in_fd: canonical text in out, or its complaints in complaints and PALE_BAD_INPUT. */
 int intake_file(const char *file, int in_fd, bool json_errors, struct buf *out, struct buf *complaints, struct pale_err *e) MUST_CHECK;
 
+/* The same, parsed; what it complains about is the error. */
+int intake_policy(const char *file, int in_fd, struct policy *ret, struct pale_err *e) MUST_CHECK;
+
 /* policy_set, with host paths resolved, and "env" for env.set or env.pass, whichever the value means. */
 int intake_set(struct policy *p, const char *key, const char *value, struct pale_err *e) MUST_CHECK;
 

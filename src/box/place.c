@@ -17,8 +17,9 @@
 #include "base/quote.h"
 #include "base/sha256.h"
 #include "base/weak.h"
+#include "box/removal.h"
 #include "box/rename.h"
-#include "confine/errand.h"
+#include "box/tidy.h"
 
 static int too_long(struct pale_err *e)
 {
@@ -68,6 +69,11 @@ int place_state_dir(char *ret, size_t cap, struct pale_err *e)
     if (st.st_uid != geteuid() || (st.st_mode & 022))
         return err_set(e, PALE_DENIED, "%s must belong to you and be writable by nobody else", ret);
     return 0;
+}
+
+int place_data_dir(char *ret, size_t cap, struct pale_err *e)
+{
+    return xdg("XDG_DATA_HOME", ".local/share", ret, cap, e);
 }
 
 /* Ours alone, and really a folder: 1; 0 if not; an error if that cannot be found out. */
@@ -146,6 +152,12 @@ int place_program(const char *name, char *ret, size_t cap, struct pale_err *e)
             return 0;
     }
     return err_set(e, PALE_NOT_FOUND, "%s stands neither beside %s nor in ../libexec/pale; is pale installed whole?", name, self);
+}
+
+int place_command(char *ret, size_t cap, struct pale_err *e)
+{
+    int r = place_program("pale", ret, cap, e);
+    return r == -PALE_NOT_FOUND ? place_program("../../bin/pale", ret, cap, e) : r;
 }
 
 static bool append(char *path, size_t cap, const char *more)
@@ -409,7 +421,7 @@ int place_refuse_own(const char *path, struct pale_err *e)
     if (r == 0)
         r = place_runtime_dir(own[1], sizeof(own[1]), e);
     if (r == 0)
-        r = xdg("XDG_DATA_HOME", ".local/share", own[2], sizeof(own[2]), e);
+        r = place_data_dir(own[2], sizeof(own[2]), e);
     for (size_t i = 0; r == 0 && i < 3 && !weak_word("own-places"); i++) {
         char real[PATH_BYTES_MAX];
         const char *dir = realpath(own[i], real) ? real : own[i];
@@ -443,37 +455,11 @@ static int project_dir(char *ret, size_t cap, struct pale_err *e)
     return 0;
 }
 
-/* The folders of a box that are shown to it. Whatever stands there already must be a folder of ours, and no link. */
-static int make_parts(const char *data, struct pale_err *e)
-{
-    static const struct {
-        const char *name;
-        mode_t mode;
-    } parts[] = {{"home", 0700}, {"tmp", 01777}};
-    own_fd dir = open(data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0)
-        return err_os(e, "open %s", data);
-    for (size_t i = 0; i < 2; i++) {
-        struct stat st;
-        if (mkdirat(dir, parts[i].name, 0700) < 0 && errno != EEXIST)
-            return err_os(e, "make %s/%s", data, parts[i].name);
-        own_fd fd = openat(dir, parts[i].name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() || fchmod(fd, parts[i].mode) < 0)
-            return err_set(e, PALE_DENIED, "%s/%s was there already and is no folder of yours; remove it first", data, parts[i].name);
-    }
-    return 0;
-}
-
 /* What was there before stays. */
 static void undo_create(const struct place *p, const char *data, bool fresh)
 {
-    char part[PATH_BYTES_MAX];
-    static const char *const parts[] = {"home", "tmp"};
     if (p->state[0] && strstr(p->state, "/boxes/"))
         (void)rmdir(p->state);
-    for (size_t i = 0; fresh && i < 2; i++)
-        if (path_join(part, sizeof(part), data, parts[i]))
-            (void)rmdir(part);
     if (fresh)
         (void)rmdir(data);
 }
@@ -483,27 +469,19 @@ void place_undo(const struct place *p)
     undo_create(p, p->data, true);
 }
 
-int place_create(const char *name, enum place_scope scope, const char *tenant, struct place *ret, struct pale_err *e)
+static int create_in(const char *dir, const char *name, struct place *ret, struct pale_err *e)
 {
-    char dir[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
+    char path[PATH_BYTES_MAX];
     struct place p = {0};
-    int r = place_check_name(name, e);
-    if (r < 0)
-        return r;
-    r = scope == SCOPE_PROJECT ? project_dir(dir, sizeof(dir), e)
-        : tenant               ? tenant_boxes(tenant, dir, sizeof(dir), e)
-                               : user_boxes(dir, sizeof(dir), e);
-    if (r < 0 || (r = make_dirs(dir, scope == SCOPE_PROJECT ? 0755 : 0700, e)) < 0)
-        return r;
+    struct stat st;
     set_owner(&p, dir);
-    r = try_place(dir, name, ret, e);
+    int r = try_place(dir, name, ret, e);
     if (r == 0)
         return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", name, ret->data);
     if (r != -PALE_NOT_FOUND)
         return r;
     if (!path_join(path, sizeof(path), dir, name))
         return too_long(e);
-    struct stat st;
     bool fresh = lstat(path, &st) < 0;
     r = make_dirs(path, 0700, e);
     if (r == 0 && !realpath(path, p.data))
@@ -513,8 +491,6 @@ int place_create(const char *name, enum place_scope scope, const char *tenant, s
         r = complete(&p, e);
     if (r == 0)
         r = make_dirs(p.state, 0700, e);
-    if (r == 0)
-        r = make_parts(p.data, e);
     if (r < 0) {
         undo_create(&p, path, fresh);
         return r;
@@ -523,11 +499,34 @@ int place_create(const char *name, enum place_scope scope, const char *tenant, s
     return 0;
 }
 
-/* A .pale that holds nothing but the .gitignore we put there goes with its last box. */
-static void tidy_project(const char *data)
+int place_create(const char *name, enum place_scope scope, const char *tenant, struct place *ret, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX];
-    const char *slash = strrchr(data, '/');
+    int r = place_check_name(name, e);
+    if (r < 0)
+        return r;
+    r = scope == SCOPE_PROJECT ? project_dir(dir, sizeof(dir), e)
+        : tenant               ? tenant_boxes(tenant, dir, sizeof(dir), e)
+                               : user_boxes(dir, sizeof(dir), e);
+    if (r == 0)
+        r = make_dirs(dir, scope == SCOPE_PROJECT ? 0755 : 0700, e);
+    return r < 0 ? r : create_in(dir, name, ret, e);
+}
+
+int place_create_beside(const struct place *other, const char *name, struct place *ret, struct pale_err *e)
+{
+    char dir[PATH_BYTES_MAX];
+    int r = place_check_name(name, e);
+    snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(other->data, '/') - other->data), other->data);
+    return r < 0 ? r : create_in(dir, name, ret, e);
+}
+
+void place_tidy(const struct place *p)
+{
+    char dir[PATH_BYTES_MAX];
+    const char *data = p->data, *slash = strrchr(data, '/');
+    if (!p->project)
+        return;
     snprintf(dir, sizeof(dir), "%.*s", slash ? (int)(slash - data) : 0, data);
     own_fd fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 3));
@@ -542,28 +541,6 @@ static void tidy_project(const char *data)
     }
 }
 
-struct removal {
-    int dirfd;
-    const char *name;
-};
-
-static int remove_errand(void *arg, struct pale_err *e)
-{
-    const struct removal *m = arg;
-    return fd_remove_tree(m->dirfd, m->name, e);
-}
-
-/* What a box with a range of ids made may belong to one of those, out of its user's reach; somebody who has them all gets at it. */
-static int remove_as_box(int dirfd, const char *name, struct pale_err *e)
-{
-    struct ids ids;
-    struct removal m = {dirfd, name};
-    int r = fd_remove_tree(dirfd, name, e);
-    if (r != -PALE_DENIED || ids_choose(&ids, 0, false, NULL) < 0 || ids.kind != IDS_RANGE)
-        return r;
-    return errand_run(&ids, remove_errand, &m, e);
-}
-
 /* The path was real when it was found; a symlink that stands in it now was put there by somebody. */
 static int remove_data(const char *data, struct pale_err *e)
 {
@@ -574,7 +551,7 @@ static int remove_data(const char *data, struct pale_err *e)
     own_fd dir = root < 0 ? -1 : fd_open_beneath(root, above[0] ? above : ".", O_RDONLY | O_DIRECTORY, 0);
     if (dir < 0)
         return err_os(e, "open the folder that holds %s", data);
-    return remove_as_box(dir, slash + 1, e);
+    return removal_tree(dir, slash + 1, e);
 }
 
 int place_remove(const struct place *p, bool data, struct pale_err *e)
@@ -583,12 +560,14 @@ int place_remove(const struct place *p, bool data, struct pale_err *e)
     int r = rename_hold_off(&still, e);
     if (r == 0 && access(p->state, F_OK) < 0 && access(p->data, F_OK) < 0)
         return err_set(e, PALE_NOT_FOUND, "box %s is not there any more", p->name);
+    if (r == 0)
+        tidy_stop(p);
     if (r == 0 && data)
         r = remove_data(p->data, e);
     if (r == 0)
-        r = fd_remove_tree(AT_FDCWD, p->state, e);
+        r = removal_tree(AT_FDCWD, p->state, e);
     if (r == 0 && data && p->project)
-        tidy_project(p->data);
+        place_tidy(p);
     unlink(p->socket);
     return r;
 }

@@ -52,11 +52,17 @@ int place_each_made(int (*fn)(void *arg, const struct place *p), void *arg, stru
  * (tenant NULL: none), or the user's own. PALE_EXISTS if there is one. */
 int place_create(const char *name, enum place_scope scope, const char *tenant, struct place *ret, struct pale_err *e) MUST_CHECK;
 
+/* The same, in the folder where another box is, and whose it is. */
+int place_create_beside(const struct place *other, const char *name, struct place *ret, struct pale_err *e) MUST_CHECK;
+
 /* Takes back what place_create has made: folders, empty yet. What holds anything stays. */
 void place_undo(const struct place *p);
 
 /* Forgets a box: its state, and with data also its data folder. */
 int place_remove(const struct place *p, bool data, struct pale_err *e) MUST_CHECK;
+
+/* A .pale that holds nothing but the .gitignore we put there goes with its last box. */
+void place_tidy(const struct place *p);
 
 /* Calls fn for each box of the user and of the project above the working folder; stops at a negative answer. */
 int place_each(bool all, int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e) MUST_CHECK;
@@ -71,9 +77,15 @@ bool place_shadows(const struct place *p);
 int place_state_dir(char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
 int place_runtime_dir(char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
 
+/* Where the user's boxes and images are; not made. */
+int place_data_dir(char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
+
 /* Refuses a host folder that is, holds or lies in one of pale's own (state, sockets, the user's boxes): whoever writes there
  * writes policies. */
 int place_refuse_own(const char *path, struct pale_err *e) MUST_CHECK;
 
 /* A program of ours: beside the calling one (a build folder), or in libexec/pale next to its bin folder. */
 int place_program(const char *name, char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
+
+/* The command itself, for a program that may stand in libexec/pale. */
+int place_command(char *ret, size_t cap, struct pale_err *e) MUST_CHECK;

@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/handing.h"
 #include "base/limits.h"
 #include "confine/cgroup.h"
 #include "wire/message.h"
@@ -28,7 +29,7 @@ extern char **environ;
 
 void reach_init(struct reach *r)
 {
-    *r = (struct reach){.fd = -1};
+    *r = (struct reach){.fd = -1, .caller = "local", .home_fd = -1};
     buf_init_lent(&r->in, IN_MAX, r->first, sizeof(r->first));
 }
 
@@ -112,6 +113,7 @@ int reach_start(struct reach *r, const struct place *p, int home_fd, struct pale
                     (char *)p->data,
                     (char *)p->state,
                     (char *)p->socket,
+                    (char *)r->caller,
                     home_fd >= 0 ? (char *)"home" : NULL,
                     NULL};
     int res = start_program(r, "pale-keeper", argv, NULL, home_fd, e);
@@ -143,7 +145,7 @@ int reach_box(struct reach *r, const struct place *p, bool start, struct pale_er
             return err_os(e, "reach the keeper of %s", p->name);
         if (!start)
             return err_set(e, PALE_NOT_FOUND, "box %s is not running", p->name);
-        int res = reach_start(r, p, -1, e);
+        int res = reach_start(r, p, r->home_fd, e);
         if (res == 0)
             res = reach_started(r, p, e);
         if (res == 0)
@@ -174,37 +176,30 @@ int reach_program(const char *name, char *const argv[], struct pale_err *e)
 /* Above the descriptors that spawn gives away. */
 #define HOME_ABOVE 10
 
+int reach_receive_home(struct reach *r, int *ret_fd, struct pale_err *e)
+{
+    own_fd low = -1;
+    struct frame f;
+    ssize_t n = handing_receive(r->fd, r->first, sizeof(r->first), &low, 0);
+    *ret_fd = -1;
+    if (n < 0)
+        return err_os(e, "talk to the keeper");
+    r->in.len = (size_t)n;
+    int res = reach_receive(r, &f, e);
+    if (res == 0 && low >= 0)
+        *ret_fd = fcntl(low, F_DUPFD_CLOEXEC, HOME_ABOVE);
+    return res;
+}
+
 int reach_home(int *ret_fd, struct pale_err *e)
 {
     char *argv[] = {(char *)"pale-keeper", (char *)"home", NULL};
     own_reach r = {.fd = -1};
     reach_init(&r);
-    int res = start_program(&r, "pale-keeper", argv, NULL, -1, e), home = -1;
-    if (res < 0)
-        return res;
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {.iov_base = r.first, .iov_len = sizeof(r.first)};
-    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
-    ssize_t n;
-    do
-        n = recvmsg(r.fd, &m, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
-    const struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int))) {
-        own_fd low = -1;
-        memcpy(&low, CMSG_DATA(c), sizeof(low));
-        home = fcntl(low, F_DUPFD_CLOEXEC, HOME_ABOVE);
-    }
-    struct frame f;
-    r.in.len = n > 0 ? (size_t)n : 0;
-    res = reach_receive(&r, &f, e);
+    int res = start_program(&r, "pale-keeper", argv, NULL, -1, e);
+    if (res == 0)
+        res = reach_receive_home(&r, ret_fd, e);
     reach_end(&r);
-    if (res < 0)
-        own_close(&home);
-    *ret_fd = home;
     return res;
 }
 
@@ -268,7 +263,11 @@ int reach_send(struct reach *r, uint8_t type, const void *p, size_t n, struct pa
 
 bool reach_tell(struct reach *r, uint8_t type, const void *p, size_t n)
 {
-    return send_frame(r, type, p, n);
+    if (send_frame(r, type, p, n))
+        return true;
+    /* Perhaps a part of it has gone. The keeper must not wait for the rest, nor a command for the end of its input. */
+    shutdown(r->fd, SHUT_WR);
+    return false;
 }
 
 int reach_next(struct reach *r, struct frame *ret)

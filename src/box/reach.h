@@ -13,6 +13,8 @@ struct reach {
     pid_t keeper;            /* of a one-shot box: our child; else 0 */
     char id[BOX_ID_LEN + 1]; /* … and its id */
     pid_t starting;          /* the keeper that has not said yet that it is ready */
+    const char *caller;      /* for whom a keeper is started */
+    int home_fd;             /* for its ids: from reach_home, or -1; not ours to close */
     struct buf in;
     size_t taken;        /* bytes of in that were handed out */
     uint8_t first[2048]; /* where in begins: most answers are no longer */
@@ -32,6 +34,9 @@ int reach_started(struct reach *r, const struct place *p, struct pale_err *e) MU
 
 /* A home for the ids of many boxes (confine/ids.h): a descriptor, or -1 where boxes need none. */
 int reach_home(int *ret_fd, struct pale_err *e) MUST_CHECK;
+
+/* The first answer of a keeper, which may come with the home of its box's ids: else -1. */
+int reach_receive_home(struct reach *r, int *ret_fd, struct pale_err *e) MUST_CHECK;
 
 /* Starts another program of ours that tells on its descriptor 3 when it is ready, and goes on without us. */
 int reach_program(const char *name, char *const argv[], struct pale_err *e) MUST_CHECK;

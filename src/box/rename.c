@@ -293,6 +293,14 @@ int rename_hold_off(int *ret_fd, struct pale_err *e)
     return r < 0 ? r : err_set(e, PALE_BUSY, "boxes are renamed again and again; try once more");
 }
 
+int rename_hold_alone(int *ret_fd, struct pale_err *e)
+{
+    own_ground g = {-1, -1};
+    int r = ground_open(&g, e);
+    *ret_fd = r == 0 && flock(g.boxes, LOCK_EX | LOCK_NB) == 0 && intent_is_there(NULL) == 0 ? take_fd(&g.boxes) : -1;
+    return r;
+}
+
 /* --- from the beginning --- */
 
 /* The name is free, and nothing is left of a box that had it. */
@@ -311,7 +319,7 @@ static int check_free(const struct ground *g, const struct place *to, struct pal
 }
 
 /* Before the deed. The log goes with the box, so that its chain goes on under the new name. */
-static int audit_rename(const struct place *from, const struct place *to, struct pale_err *e)
+static int audit_rename(const struct place *from, const struct place *to, const char *caller, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
     struct audit a;
@@ -319,6 +327,7 @@ static int audit_rename(const struct place *from, const struct place *to, struct
     int r = audit_open(&a, path, false, from->name, from->id, e);
     if (r < 0)
         return r;
+    a.caller = caller;
     struct json *j = audit_begin(&a, "box.rename");
     json_text(j, "to", to->name);
     json_text(j, "to_id", to->id);
@@ -327,7 +336,7 @@ static int audit_rename(const struct place *from, const struct place *to, struct
     return r;
 }
 
-int rename_box(const struct place *p, const char *name, struct place *ret, struct pale_err *e)
+int rename_box(const struct place *p, const char *name, const char *caller, struct place *ret, struct pale_err *e)
 {
     own_ground g = {-1, -1};
     own_fd lock = -1;
@@ -345,7 +354,7 @@ int rename_box(const struct place *p, const char *name, struct place *ret, struc
     if ((r = lock_box(&g, p, O_CREAT, &lock, e)) != 0)
         return r < 0 ? r : err_set(e, PALE_BUSY, "box %s is running; `pale stop %s` it first", p->name, p->name);
     /* What a killed keeper left has the old id in its name: nobody would look for it again. */
-    if ((r = life_clear(p, e)) < 0 || (r = check_free(&g, &to, e)) < 0 || (r = audit_rename(p, &to, e)) < 0 ||
+    if ((r = life_clear(p, e)) < 0 || (r = check_free(&g, &to, e)) < 0 || (r = audit_rename(p, &to, caller, e)) < 0 ||
         (r = write_intent(&g, p, &to, e)) < 0 || (r = carry_out(&g, p, &to, e)) < 0)
         return r;
     *ret = to;

@@ -10,11 +10,15 @@
 
 #include "box/place.h"
 
-/* Gives a box that does not run another name, in the same place. Blocks. PALE_BUSY if it runs, PALE_EXISTS if the name is taken. */
-int rename_box(const struct place *p, const char *name, struct place *ret, struct pale_err *e) MUST_CHECK;
+/* Gives a box that does not run another name, in the same place. Blocks. PALE_BUSY if it runs, PALE_EXISTS if the name is taken. caller:
+ * for whom, as the audit shall have it. */
+int rename_box(const struct place *p, const char *name, const char *caller, struct place *ret, struct pale_err *e) MUST_CHECK;
 
 /* Finishes a rename that somebody was killed over. Mostly there is none, which one call tells. */
 int rename_settle(struct pale_err *e) MUST_CHECK;
 
 /* While *ret_fd is open no box is renamed, and none is half renamed. */
 int rename_hold_off(int *ret_fd, struct pale_err *e) MUST_CHECK;
+
+/* While *ret_fd is open nobody makes, removes or renames a box. -1: somebody does, and is not waited for. */
+int rename_hold_alone(int *ret_fd, struct pale_err *e) MUST_CHECK;

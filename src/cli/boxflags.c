@@ -12,7 +12,7 @@ extern char **environ;
 
 const struct option box_options[] = {
     {"policy", 'P', "FILE", "start from a policy or capability file (YAML or JSON)", NULL},
-    {"project", 'p', "MODE", "show the working folder: live, ro or none (none)", "project.mode"},
+    {"project", 'p', "MODE", "show the working folder: live, review, ro or none (none)", "project.mode"},
     {"project-path", 0, "DIR", "… this folder instead", "project.path"},
     {"read", 'r', "PATH", "show a host path, read-only", "read"},
     {"write", 0, "PATH", "show a host path, writable", "write"},
@@ -26,10 +26,11 @@ const struct option box_options[] = {
     {"pids-limit", 0, "N", "the same", "limits.processes"},
     {"cpu", 0, "SECONDS", "CPU time of one command", "limits.cpu_seconds"},
     {"cpus", 0, "N", "CPUs at most (1.5)", "limits.cpu_share"},
-    {"disk", 0, "SIZE", "what the box may write (with --scratch memory)", "limits.disk"},
+    {"disk", 0, "SIZE", "what the box may write (on a disk: with project quotas, as root)", "limits.disk"},
     {"wall", 0, "TIME", "longest run of any command (10m)", "limits.wall"},
     {"output", 0, "SIZE", "output one command may hand back", "limits.output"},
     {"scratch", 0, "disk|memory", "where the box's own writes go", "scratch"},
+    {"ephemeral-fs", 0, NULL, "the same as --scratch memory", "scratch"},
     {"seccomp", 0, "PROFILE", "strict (default), debug, image-build", "seccomp"},
     {"tier", 0, "TIER", "auto (default), native, gvisor, microvm", "tier"},
     {"image", 0, "NAME", "a root of its own instead of the host's /usr", "image"},
@@ -67,16 +68,30 @@ void boxflags_pass_env(const struct policy *p, struct msg_exec *m)
     }
 }
 
+/* The one flag that sets a key and takes no value. */
+const char *boxflags_value(const struct args *a, int i)
+{
+    return a->given[i].option->value ? a->given[i].value : "memory";
+}
+
+int boxflags_set(const struct args *a, struct policy *p, struct pale_err *e)
+{
+    int r = 0;
+    for (int i = 0; r == 0 && i < a->given_count; i++)
+        if (a->given[i].option->key) {
+            r = intake_set(p, a->given[i].option->key, boxflags_value(a, i), e);
+            if (r < 0)
+                err_prefix(e, "--%s", a->given[i].option->name);
+        }
+    return r;
+}
+
 int boxflags_policy(const struct args *a, struct policy *ret, struct pale_err *e)
 {
     own_policy p = {0};
     int r = boxflags_file(a, &p, e);
-    for (int i = 0; r == 0 && i < a->given_count; i++)
-        if (a->given[i].option->key) {
-            r = intake_set(&p, a->given[i].option->key, a->given[i].value, e);
-            if (r < 0)
-                err_prefix(e, "--%s", a->given[i].option->name);
-        }
+    if (r == 0)
+        r = boxflags_set(a, &p, e);
     if (r == 0)
         r = intake_check(&p, ".", e);
     if (r == 0) {

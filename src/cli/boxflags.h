@@ -11,8 +11,14 @@ extern const struct option box_options[];
 /* Defaults, then --policy FILE, then the flags. The result is checked. default_project is what an unset project is set to. */
 int boxflags_policy(const struct args *a, struct policy *ret, struct pale_err *e) MUST_CHECK;
 
+/* Sets what the flags say, one after another, and checks nothing of the whole. */
+int boxflags_set(const struct args *a, struct policy *p, struct pale_err *e) MUST_CHECK;
+
 /* The policy of --policy FILE alone, or the defaults; what is wrong with the file is told. */
 int boxflags_file(const struct args *a, struct policy *ret, struct pale_err *e) MUST_CHECK;
 
 /* Adds the host's variables that the policy lets pass to a request; variables already there stay. */
 void boxflags_pass_env(const struct policy *p, struct msg_exec *m);
+
+/* What the flag that was given as number i sets its key to. */
+const char *boxflags_value(const struct args *a, int i);

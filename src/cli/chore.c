@@ -56,6 +56,7 @@ int chore_run(struct chore *q, struct pale_err *e)
     buf_init(&complaint, 4096);
     q->session.err = &complaint;
     int res = session_run(&q->session, &r, e);
+    reach_end(&q->reach); /* of a box for this chore alone */
     reach_close(&q->reach);
     q->signal = (int)(r.signal & 127);
     if (res < 0)

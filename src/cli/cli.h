@@ -31,6 +31,7 @@ struct verb {
 };
 
 #define ARGS_OPTIONS_MAX 256
+#define ARGS_OPTIONS_ADDED 4 /* by a verb itself */
 
 struct args {
     const struct verb *verb;
@@ -43,7 +44,7 @@ struct args {
     struct {
         const struct option *option;
         const char *value; /* "" for an option that takes none */
-    } given[ARGS_OPTIONS_MAX];
+    } given[ARGS_OPTIONS_MAX + ARGS_OPTIONS_ADDED];
 };
 
 extern const struct verb *const cli_verbs[];

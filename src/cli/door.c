@@ -40,7 +40,9 @@ int door_reach(struct door *d, struct reach *r, bool start, struct pale_err *e)
 {
     if (!d->is_far)
         return reach_box(r, &d->place, start, e);
-    int res = remote_wire(&d->remote, d->name, start, e);
+    char path[BOX_NAME_MAX + 40];
+    snprintf(path, sizeof(path), "/v1/boxes/%s/wire%s", d->name, start ? "" : "?start=false");
+    int res = remote_pass(&d->remote, path, e);
     if (res < 0)
         return res;
     /* The connection is the keeper's now; the next question to the daemon goes over a new one. */

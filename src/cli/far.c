@@ -68,6 +68,16 @@ static void copy(struct json *j, const char *key, const struct jsonread *v, int 
         json_end_object(j);
 }
 
+void far_escape(struct buf *b, const char *text)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./";
+    for (const char *at = text; *at; at++)
+        if (strchr(plain, *at))
+            buf_add(b, at, 1);
+        else
+            buf_addf(b, "%%%02X", (unsigned char)*at);
+}
+
 void far_copy(struct json *j, const char *key, const struct jsonread *v)
 {
     copy(j, key, v, JSON_DEPTH - 6);
@@ -121,10 +131,10 @@ static int write_key(const struct args *a, int first, struct json *j, struct pal
         const struct option *o = a->given[i].option;
         if (!o->key || strcmp(o->key, key) != 0)
             continue;
-        int r = check_path(o, a->given[i].value, e);
+        int r = check_path(o, boxflags_value(a, i), e);
         if (r < 0)
             return r;
-        json_text(j, NULL, a->given[i].value);
+        json_text(j, NULL, boxflags_value(a, i));
     }
     json_end_list(j);
     return 0;
@@ -159,6 +169,8 @@ int far_order(const struct args *a, const char *name, const char *ttl, bool star
         json_text(&j, "ttl", ttl ? ttl : args_get(a, "ttl"));
     if (args_has(a, "idle"))
         json_text(&j, "idle", args_get(a, "idle"));
+    if (args_has(a, "no-autosave"))
+        json_bool(&j, "autosave", false);
     int r = 0;
     if (args_has(a, "policy") && (r = boxflags_file(a, &p, e)) == 0)
         r = policy_source(&p, &j, "policy", e);

@@ -15,6 +15,9 @@
 const char *far_text(const struct jsonread *v, const char *key, char *ret, size_t cap);
 uint64_t far_number(const struct jsonread *v, const char *key);
 
+/* A text as a part of a path or a query, with whatever is no plain character escaped. */
+void far_escape(struct buf *b, const char *text);
+
 /* A value written anew, whatever it is. */
 void far_copy(struct json *j, const char *key, const struct jsonread *v);
 /* A member, if it is there. */

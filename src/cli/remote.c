@@ -249,7 +249,7 @@ static int read_length(struct remote *r, uint64_t length, struct buf *ret, struc
     return ret->failed ? err_set(e, PALE_LIMIT, "the daemon's answer is longer than it may be") : 0;
 }
 
-static int read_chunks(struct remote *r, struct buf *ret, struct pale_err *e)
+static int read_chunks(struct remote *r, bool passes, struct buf *ret, struct pale_err *e)
 {
     struct chunks c = {0};
     for (;;) {
@@ -258,11 +258,18 @@ static int read_chunks(struct remote *r, struct buf *ret, struct pale_err *e)
         int got = chunks_take(&c, (const char *)r->in.data, r->in.len, &used, &at, &n);
         if (got < 0 || ret->failed)
             return err_set(e, PALE_PROTOCOL, "the daemon's answer cannot be read");
-        buf_add(ret, at, n);
+        int res = 0;
+        if (passes && n > 0) {
+            res = r->out(r->out_arg, at, n, e);
+            r->until_ms = clock_ms() + (int64_t)r->wait_ms;
+        } else if (!passes)
+            buf_add(ret, at, n);
+        if (res < 0)
+            return res;
         buf_consume(&r->in, used);
         if (got == 1)
             return 0;
-        int res = used == 0 ? fill(r, e) : 0;
+        res = used == 0 ? fill(r, e) : 0;
         if (res < 0)
             return res;
     }
@@ -296,17 +303,24 @@ static bool is_wire(const struct http_head *h)
     return h->status == 101 && h->upgrade && up && http_is(up, "pale-wire");
 }
 
+/* Waits for the head of an answer, which stands at the beginning of r->in then. */
+static int read_head(struct remote *r, struct http_head *ret, size_t *ret_used, struct pale_err *e)
+{
+    int got, res;
+    while ((got = http_head_parse((const char *)r->in.data, r->in.len, HTTP_RESPONSE, ret, ret_used)) == 0)
+        if ((res = fill(r, e)) < 0)
+            return res;
+    return got < 0 ? err_set(e, PALE_PROTOCOL, "what answers there does not speak HTTP/1.1 as the daemon does") : 0;
+}
+
 /* Reads an answer; with wire set one that leaves HTTP is the good one. */
 static int read_answer(struct remote *r, bool wire, struct buf *ret, struct pale_err *e)
 {
     struct http_head h;
     size_t used = 0;
-    int got, res;
-    while ((got = http_head_parse((const char *)r->in.data, r->in.len, HTTP_RESPONSE, &h, &used)) == 0)
-        if ((res = fill(r, e)) < 0)
-            return res;
-    if (got < 0)
-        return err_set(e, PALE_PROTOCOL, "what answers there does not speak HTTP/1.1 as the daemon does");
+    int res = read_head(r, &h, &used, e);
+    if (res < 0)
+        return res;
     unsigned status = h.status;
     enum http_body body = h.body;
     uint64_t length = h.length;
@@ -316,7 +330,9 @@ static int read_answer(struct remote *r, bool wire, struct buf *ret, struct pale
     buf_consume(&r->in, used);
     if (wire && is_good)
         return 0;
-    res = body == HTTP_BODY_LENGTH ? read_length(r, length, ret, e) : body == HTTP_BODY_CHUNKED ? read_chunks(r, ret, e) : 0;
+    res = body == HTTP_BODY_LENGTH    ? read_length(r, length, ret, e)
+          : body == HTTP_BODY_CHUNKED ? read_chunks(r, is_good && r->out, ret, e)
+                                      : 0;
     /* The next request goes over a new connection then, and so it does if this one is in any doubt. */
     if (res < 0 || close || status < 200)
         own_close(&r->fd);
@@ -351,6 +367,89 @@ int remote_call(struct remote *r, const char *method, const char *path, const ch
     return res < 0 ? res : read_answer(r, false, ret, e);
 }
 
+int remote_stream(struct remote *r, const char *path, int (*out)(void *arg, const void *p, size_t n, struct pale_err *e), void *arg,
+                  struct pale_err *e)
+{
+    own_buf text = {0};
+    buf_init(&text, 65536);
+    r->out = out;
+    r->out_arg = arg;
+    int res = remote_call(r, "GET", path, NULL, &text, e);
+    if (res == 0 && text.len > 0) /* it was short, and came whole */
+        res = out(arg, text.data, text.len, e);
+    r->out = NULL;
+    return res;
+}
+
+/* --- bodies of any length --- */
+
+/* What has come while we send: an answer that is no good ends the sending. */
+static bool is_refused(struct remote *r)
+{
+    struct http_head h;
+    size_t used;
+    if (!buf_reserve(&r->in, 4096))
+        return false; /* it tells much already, so it has not refused */
+    ssize_t n = recv(r->fd, r->in.data + r->in.len, r->in.cap - r->in.len, MSG_DONTWAIT);
+    if (n > 0)
+        r->in.len += (size_t)n;
+    return n == 0 || (http_head_parse((const char *)r->in.data, r->in.len, HTTP_RESPONSE, &h, &used) == 1 && h.status >= 300);
+}
+
+/* In chunks: how much there is is not known. */
+static int send_body(struct remote *r, int fd, struct pale_err *e)
+{
+    char block[16 + 32768 + 2];
+    for (;;) {
+        ssize_t n = read(fd, block + 16, sizeof(block) - 18);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_os(e, "read what is to be sent");
+        int head = snprintf(block, 16, "%zx\r\n", (size_t)n);
+        memmove(block + 16 - head, block, (size_t)head);
+        memcpy(block + 16 + n, "\r\n", 2);
+        r->until_ms = clock_ms() + (int64_t)r->wait_ms;
+        int res = send_all(r, block + 16 - head, (size_t)head + (size_t)n + 2, e);
+        if (res < 0 || n == 0 || is_refused(r))
+            return res;
+    }
+}
+
+/* Waits to hear that the body is wanted. 0: it is; 1: there is another answer, which stands in r->in. */
+static int await_go(struct remote *r, struct pale_err *e)
+{
+    struct http_head h;
+    size_t used = 0;
+    int res = read_head(r, &h, &used, e);
+    if (res < 0 || h.status != 100)
+        return res < 0 ? res : 1;
+    buf_consume(&r->in, used);
+    return 0;
+}
+
+int remote_follow(struct remote *r, const struct remote_order *o, int (*out)(void *arg, const void *p, size_t n, struct pale_err *e),
+                  void *arg, struct pale_err *e)
+{
+    static const char lines[] = "Accept: application/x-ndjson\r\n";
+    static const char body[] = "Accept: application/x-ndjson\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n";
+    own_buf text = {0};
+    buf_init(&text, 65536);
+    int res = send_request(r, o->method, o->path, o->body_fd < 0 ? lines : body, o->body_fd < 0 ? o->json : NULL, e);
+    if (res == 0 && o->body_fd >= 0 && (res = await_go(r, e)) == 0)
+        res = send_body(r, o->body_fd, e);
+    if (res < 0)
+        return res;
+    r->until_ms = clock_ms() + (int64_t)r->wait_ms;
+    r->out = out;
+    r->out_arg = arg;
+    res = read_answer(r, false, &text, e);
+    if (res == 0 && text.len > 0) /* it was short, and came whole */
+        res = out(arg, text.data, text.len, e);
+    r->out = NULL;
+    return res;
+}
+
 int remote_ask(struct remote *r, const char *method, const char *path, const char *json, struct buf *text, struct jsonread *value,
                struct pale_err *e)
 {
@@ -360,12 +459,10 @@ int remote_ask(struct remote *r, const char *method, const char *path, const cha
     return res;
 }
 
-int remote_wire(struct remote *r, const char *box, bool start, struct pale_err *e)
+int remote_pass(struct remote *r, const char *path, struct pale_err *e)
 {
-    char path[BOX_NAME_MAX + 40];
     own_buf text = {0};
     buf_init(&text, 65536);
-    snprintf(path, sizeof(path), "/v1/boxes/%s/wire%s", box, start ? "" : "?start=false");
     int res =
         send_request(r, "GET", path, "Connection: Upgrade\r\nUpgrade: pale-wire\r\nPale-Wire-Version: " WIRE_VERSION_TEXT "\r\n", NULL, e);
     return res < 0 ? res : read_answer(r, true, &text, e);

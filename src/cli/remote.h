@@ -22,6 +22,9 @@ struct remote {
     char token[256]; /* "": none */
     uint64_t wait_ms;
     int64_t until_ms;
+    /* Where a good answer goes piece by piece, of remote_stream. */
+    int (*out)(void *arg, const void *p, size_t n, struct pale_err *e);
+    void *out_arg;
     /* Headers of the last answer; "" */
     char next_offset[24], audit_head[96];
 };
@@ -36,9 +39,23 @@ int remote_open(struct remote *r, const char *host, bool start, struct pale_err 
 /* One request and the whole of its answer. json: the body, or NULL. An answer that tells of a failure becomes the error it tells. */
 int remote_call(struct remote *r, const char *method, const char *path, const char *json, struct buf *ret, struct pale_err *e) MUST_CHECK;
 
+/* The same of GET for an answer of any length: out is called with its pieces as they come, and other than 0 of it ends everything. Each
+ * piece may take as long as a whole answer else. */
+int remote_stream(struct remote *r, const char *path, int (*out)(void *arg, const void *p, size_t n, struct pale_err *e), void *arg,
+                  struct pale_err *e) MUST_CHECK;
+
+/* The same of a request whose answer tells, as it comes, how far something is: json is its body, or what body_fd gives until its end (-1:
+ * json is). A daemon that refuses is not sent the rest. */
+struct remote_order {
+    const char *method, *path, *json;
+    int body_fd;
+};
+int remote_follow(struct remote *r, const struct remote_order *o, int (*out)(void *arg, const void *p, size_t n, struct pale_err *e),
+                  void *arg, struct pale_err *e) MUST_CHECK;
+
 /* The same, read: value points into text. */
 int remote_ask(struct remote *r, const char *method, const char *path, const char *json, struct buf *text, struct jsonread *value,
                struct pale_err *e) MUST_CHECK;
 
-/* Leaves HTTP: the connection speaks the protocol of that box's keeper from now on. What has come of it already is in r->in. */
-int remote_wire(struct remote *r, const char *box, bool start, struct pale_err *e) MUST_CHECK;
+/* Leaves HTTP: the connection speaks the protocol of that path from now on. What has come of it already is in r->in. */
+int remote_pass(struct remote *r, const char *path, struct pale_err *e) MUST_CHECK;

@@ -45,6 +45,7 @@ void report_fields(const struct msg_result *r, struct json *j)
     json_bool(j, "timeout", r->flags & RESULT_TIMEOUT);
     json_bool(j, "oom", r->flags & RESULT_OOM);
     json_bool(j, "cpu_limit", r->flags & RESULT_CPU_LIMIT);
+    json_bool(j, "disk_full", r->flags & RESULT_DISK_FULL);
     json_bool(j, "killed", r->flags & RESULT_KILLED);
     json_bool(j, "started", !(r->flags & RESULT_NOT_STARTED));
     json_bool(j, "truncated", r->flags & RESULT_TRUNCATED);

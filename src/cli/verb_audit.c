@@ -101,8 +101,9 @@ static void show(const char *line)
     cli_field(line, "event", event, sizeof(event));
     cli_field(line, "job", job, sizeof(job));
     cli_field(line, "argv", what, sizeof(what));
-    if (!what[0])
-        cli_field(line, "request", what, sizeof(what));
+    static const char *const others[] = {"request", "what", "image"};
+    for (size_t i = 0; !what[0] && i < sizeof(others) / sizeof(others[0]); i++)
+        cli_field(line, others[i], what, sizeof(what));
     cli_field(line, "status", status, sizeof(status));
     cli_field(line, "reason", reason, sizeof(reason));
     own_buf b = {0};

@@ -8,8 +8,11 @@
 
 #include "base/number.h"
 #include "base/own.h"
+#include "box/gc.h"
 #include "box/life.h"
 #include "box/reach.h"
+#include "box/snapshot.h"
+#include "box/stack.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
 #include "cli/far.h"
@@ -27,6 +30,7 @@
 static const struct option create_options[] = {
     {"in-project", 0, NULL, "in .pale of the working folder's project", NULL},
     {"no-start", 0, NULL, "do not start it yet", NULL},
+    {"no-autosave", 0, NULL, "keep no snapshot of it when it is stopped", NULL},
     {"ttl", 0, "TIME", "the daemon removes it after so long (2h)", NULL},
     {"idle", 0, "TIME", "the daemon stops it after so long without a command (30m)", NULL},
     {0},
@@ -42,8 +46,14 @@ static int begin_birth(const struct args *a, const char *name, const struct poli
 {
     reach_init(&b->reach);
     bool start = !args_has(a, "no-start");
-    struct life_order order = {
-        .name = name, .scope = args_has(a, "in-project") ? SCOPE_PROJECT : SCOPE_USER, .policy = policy, .durable = !start};
+    own_stack by_hand = {0};
+    stack_init(&by_hand);
+    by_hand.no_autosave = true;
+    struct life_order order = {.name = name,
+                               .scope = args_has(a, "in-project") ? SCOPE_PROJECT : SCOPE_USER,
+                               .policy = policy,
+                               .stack = args_has(a, "no-autosave") ? &by_hand : NULL,
+                               .durable = !start};
     int r = life_make(&order, &b->place, e);
     if (r == 0 && start && (r = reach_start(&b->reach, &b->place, home, e)) < 0)
         life_take_back(&b->place);
@@ -330,7 +340,7 @@ static int run_stop(struct args *a)
     if (a->host)
         return far_stop(a);
     for (int i = 0; i < a->count; i++)
-        if (lookup_box(a, a->word[i], &p, &e) < 0 || life_stop(&p, false, &e) < 0)
+        if (lookup_box(a, a->word[i], &p, &e) < 0 || life_stop(&p, STOP_ANY, "local", &e) < 0 || snapshot_autosave(&p, "local", &e) < 0)
             return cli_fail(a, &e);
     if (a->json)
         printf("{\"stopped\":%d}\n", a->count);
@@ -354,7 +364,8 @@ static int run_rm(struct args *a)
         int r = lookup_box(a, a->word[i], &p, &e);
         if (r == -PALE_NOT_FOUND && args_has(a, "force"))
             continue;
-        if (r < 0 || life_stop(&p, false, &e) < 0 || place_remove(&p, !args_has(a, "keep-data"), &e) < 0)
+        if (r < 0 || life_stop(&p, STOP_ANY, "local", &e) < 0 || place_remove(&p, !args_has(a, "keep-data"), &e) < 0 ||
+            gc_shared(&p, &e) < 0)
             return cli_fail(a, &e);
         removed++;
     }

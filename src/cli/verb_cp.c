@@ -44,9 +44,9 @@ static pid_t start_bundle(int *fd, bool sending, int dirfd, const char *name)
         struct pale_err e;
         close(sending ? p[0] : p[1]);
         int r = sending ? bundle_send(p[1], dirfd, name, true, &count, &e) : bundle_receive(p[0], dirfd, name, true, &count, &e);
-        if (r < 0)
+        if (r < 0 && !(sending && e.os == EPIPE)) /* who takes it has stopped, and says why */
             cli_complain(e.text);
-        else if (count.skipped)
+        else if (r == 0 && count.skipped)
             fprintf(stderr, "pale: %llu entries were left out: no files, folders or symlinks, or links that lead out\n",
                     (unsigned long long)count.skipped);
         if (r == 0 && count.changed)

@@ -16,6 +16,7 @@
 #include "cli/far_run.h"
 #include "cli/lookup.h"
 #include "cli/report.h"
+#include "cli/run_in.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
 
@@ -180,7 +181,7 @@ static int run_named(struct args *a, const struct policy *p, const char *name)
     }
     boxflags_pass_env(p, &m);
     int status = finish(a, &r, &m, &door);
-    if (args_has(a, "rm") && (life_stop(place, false, &e) < 0 || place_remove(place, true, &e) < 0))
+    if (args_has(a, "rm") && (life_stop(place, STOP_ANY, "local", &e) < 0 || place_remove(place, true, &e) < 0))
         return cli_fail(a, &e);
     return status;
 }
@@ -242,7 +243,14 @@ static int run_detached(struct args *a, struct reach *r, struct msg_exec *m)
     return fflush(stdout) ? 125 : 0;
 }
 
-static int run_in_box(struct args *a, char **words, int count)
+const struct option run_in_options[] = {
+    {"user", 'u', "USER", "agent (default), root, or UID[:GID]", NULL},
+    {"timeout", 'T', "TIME", "kill it and all it started after this time (30s)", NULL},
+    {"quiet", 'q', NULL, "no summary line at the end", NULL},
+    {0},
+};
+
+static int run_in_box(struct args *a, const char *box, char **words, int count)
 {
     static struct msg_exec m;
     struct pale_err e;
@@ -252,7 +260,7 @@ static int run_in_box(struct args *a, char **words, int count)
     int wrong = wrong_tty(a);
     if (wrong)
         return wrong;
-    if (door_find(&door, a, a->word[0], &e) < 0 || make_request(a, words, count, &m, &e) < 0 || add_env(a, &m, &e) < 0 ||
+    if (door_find(&door, a, box, &e) < 0 || make_request(a, words, count, &m, &e) < 0 || add_env(a, &m, &e) < 0 ||
         door_pass_env(&door, &m, &e) < 0 || door_reach(&door, &r, true, &e) < 0)
         return cli_fail(a, &e);
     return args_has(a, "detach") ? run_detached(a, &r, &m) : finish(a, &r, &m, &door);
@@ -265,17 +273,32 @@ static int run_exec(struct args *a)
         err_set(&e, PALE_BAD_INPUT, "no command: pale exec %s", a->verb->usage);
         return cli_fail(a, &e);
     }
-    return run_in_box(a, a->word + a->command, a->count - a->command);
+    return run_in_box(a, a->word[0], a->word + a->command, a->count - a->command);
+}
+
+/* As if the user had said it; there is room for what a verb adds. */
+static void also_given(struct args *a, const char *name, const char *value)
+{
+    for (const struct option *o = exec_options; o->name; o++)
+        if (strcmp(o->name, name) == 0 && a->given_count < ARGS_OPTIONS_MAX + ARGS_OPTIONS_ADDED) {
+            a->given[a->given_count].option = o;
+            a->given[a->given_count++].value = value;
+        }
 }
 
 static int run_shell(struct args *a)
 {
     static char *words[] = {(char *)"/bin/sh", (char *)"-c",
                             (char *)"if [ -x /bin/bash ]; then exec /bin/bash -l; else exec /bin/sh -l; fi", NULL};
-    static const struct option tty = {"tty", 't', NULL, "", NULL};
-    a->given[a->given_count].option = &tty;
-    a->given[a->given_count++].value = "";
-    return run_in_box(a, words, 3);
+    also_given(a, "tty", "");
+    return run_in_box(a, a->word[0], words, 3);
+}
+
+int run_in(struct args *a, const char *box, const char *cwd, char **words, int count)
+{
+    also_given(a, "cwd", cwd);
+    also_given(a, isatty(0) ? "tty" : "interactive", "");
+    return run_in_box(a, box, words, count);
 }
 
 static const struct option *const run_tables[] = {exec_options, run_only, box_options, common_options, NULL};

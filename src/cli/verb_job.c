@@ -16,32 +16,18 @@
 #include "cli/verbs.h"
 #include "wire/message.h"
 
-static const char *state_name(uint64_t state)
-{
-    static const char *const names[JOB_STATE_COUNT] = {"queued", "running", "ended"};
-    return state < JOB_STATE_COUNT ? names[state] : "unknown";
-}
-
 static void job_json(struct json *j, const struct msg_job *m)
 {
     json_begin_object(j, NULL);
     json_u64(j, "job", m->id);
-    json_text(j, "state", state_name(m->state));
+    json_text(j, "state", msg_job_state(m));
     json_u64(j, "pid", m->pid);
     json_text(j, "command", m->command);
     json_bool(j, "detached", m->detached);
     json_u64(j, "started_unix_ms", m->started_unix_ms);
     json_fixed(j, "time_ms", m->time_us, 3);
     if (m->state == JOB_ENDED) {
-        struct msg_result r = {.flags = m->flags,
-                               .status = m->status,
-                               .signal = m->signal,
-                               .time_us = m->time_us,
-                               .cpu_us = m->cpu_us,
-                               .peak_kib = m->peak_kib,
-                               .out_bytes = m->out_bytes,
-                               .dropped_bytes = m->dropped_bytes,
-                               .message = m->message};
+        struct msg_result r = msg_job_result(m);
         json_begin_object(j, "result");
         report_fields(&r, j);
         json_end_object(j);
@@ -70,7 +56,7 @@ static void list_job(struct listing *l, const struct msg_job *m)
     if (m->state == JOB_ENDED)
         snprintf(status, sizeof(status), "%llu", (unsigned long long)m->status);
     table_cell(&l->table, number);
-    table_cell(&l->table, state_name(m->state));
+    table_cell(&l->table, msg_job_state(m));
     table_cell(&l->table, number_show_ms(m->time_us / 1000, time, sizeof(time)));
     table_cell(&l->table, status);
     table_cell(&l->table, m->command);
@@ -210,15 +196,7 @@ static int run_wait(struct args *a)
         int failed = show_job(&m);
         return failed ? failed : (int)m.status;
     }
-    struct msg_result result = {.flags = m.flags,
-                                .status = m.status,
-                                .signal = m.signal,
-                                .time_us = m.time_us,
-                                .cpu_us = m.cpu_us,
-                                .peak_kib = m.peak_kib,
-                                .out_bytes = m.out_bytes,
-                                .dropped_bytes = m.dropped_bytes,
-                                .message = m.message};
+    struct msg_result result = msg_job_result(&m);
     report_line(&result, false);
     return (int)m.status;
 }

@@ -31,7 +31,7 @@ static int run_rename(struct args *a)
     struct place p, renamed;
     if (a->host)
         return far_rename(a);
-    if (lookup_box(a, a->word[0], &p, &e) < 0 || rename_box(&p, a->word[1], &renamed, &e) < 0)
+    if (lookup_box(a, a->word[0], &p, &e) < 0 || rename_box(&p, a->word[1], "local", &renamed, &e) < 0)
         return cli_fail(a, &e);
     if (!a->json) {
         printf("box %s [%s] id=%s\n", renamed.name, renamed.project ? "project" : "user", renamed.id);

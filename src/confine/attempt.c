@@ -99,7 +99,7 @@ void attempt_run(uint64_t flags, attempt_fn *fn, const void *arg, struct answer 
     struct attempt a = {.arg = arg};
     struct pale_err e = {0};
     int go[2], back[2];
-    if ((flags & CLONE_NEWUSER) && ids_choose(&a.ids, 0, true, &e) < 0) {
+    if ((flags & CLONE_NEWUSER) && ids_choose(&a.ids, 0, IDS_WANT_ONE, &e) < 0) {
         attempt_err(ret, FINDING_MISSING, &e);
         return;
     }

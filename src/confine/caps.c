@@ -49,6 +49,18 @@ int caps_drop_all(struct pale_err *e)
     return 0;
 }
 
+int caps_use(int cap, bool on, struct pale_err *e)
+{
+    struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct d[2] = {{0}};
+    unsigned bit = 1u << (cap % 32);
+    if (!read_caps(d))
+        return err_os(e, "read capabilities");
+    struct __user_cap_data_struct *at = &d[cap / 32];
+    at->effective = on ? at->effective | (at->permitted & bit) : at->effective & ~bit;
+    return syscall(SYS_capset, &h, d) < 0 ? err_os(e, on ? "take up capability %d" : "lay aside capability %d", cap) : 0;
+}
+
 #ifdef PALE_WEAKEN
 void caps_keep(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Capabilities: thrown away, all of them, in every set. */
+/* Capabilities: thrown away, all of them, in every set; one laid aside for a while. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,6 +14,9 @@ int caps_drop_all(struct pale_err *e) MUST_CHECK;
 
 /* Does this process hold the capability, or any at all (cap < 0)? */
 bool caps_has(int cap);
+
+/* Lays a capability aside, or takes it up again; nothing if this process was never permitted it. */
+int caps_use(int cap, bool on, struct pale_err *e) MUST_CHECK;
 
 #ifdef PALE_WEAKEN
 /* TEST ONLY: keeps what is permitted through changes of user and exec. */

@@ -138,13 +138,17 @@ static int split_map(struct ids_extent ext[3], uint32_t id, uint32_t start)
     return n;
 }
 
-static int choose_root(struct ids *ids, uint64_t seed, struct pale_err *e)
+static int choose_root(struct ids *ids, uint64_t seed, enum ids_want want, struct pale_err *e)
 {
     ids->host_uid = 0;
     ids->host_gid = 0;
     ids->idmap_mounts = true;
     uint32_t base = weak_word("ids") ? 0 : ROOT_RANGE_BASE + (uint32_t)(seed % ROOT_RANGE_SLOTS) * RANGE_IDS;
     if (available("/proc/self/uid_map", base, RANGE_IDS) && available("/proc/self/gid_map", base, RANGE_IDS)) {
+        if (want == IDS_WANT_ROOT) {
+            one_id(ids, 0, 0, base, base);
+            return 0;
+        }
         ids->kind = IDS_RANGE;
         ids->uid = ids->gid = BOX_UID;
         ids->uids[0] = ids->gids[0] = (struct ids_extent){0, base, RANGE_IDS};
@@ -154,7 +158,7 @@ static int choose_root(struct ids *ids, uint64_t seed, struct pale_err *e)
     /* Root in a user namespace of someone else: one id that is not root, if there is one. */
     for (uint32_t id = BOX_UID; id >= 1; id = id == BOX_UID ? 65533 : id == 65533 ? 1 : 0)
         if (available("/proc/self/uid_map", id, 1) && available("/proc/self/gid_map", id, 1)) {
-            one_id(ids, BOX_UID, BOX_UID, id, id);
+            one_id(ids, want == IDS_WANT_ROOT ? 0 : BOX_UID, want == IDS_WANT_ROOT ? 0 : BOX_UID, id, id);
             return 0;
         }
     return err_set(e, PALE_UNSUPPORTED, "this user namespace maps no id but root's; run pale as an ordinary user, or map more ids");
@@ -174,24 +178,25 @@ static bool is_nominal_root(void)
     return !(p[0] == '0' && p[1] == ' ');
 }
 
-int ids_choose(struct ids *ret, uint64_t seed, bool want_one, struct pale_err *e)
+int ids_choose(struct ids *ret, uint64_t seed, enum ids_want want, struct pale_err *e)
 {
     struct ids ids = {0};
     uint32_t uid = geteuid(), gid = getegid();
     int r = 0;
     if (uid == 0 && !is_nominal_root()) {
-        r = choose_root(&ids, seed, e);
+        r = choose_root(&ids, seed, want, e);
     } else {
         char name[256];
         uint32_t ustart, ucount, gstart, gcount;
         const char *who = user_name(uid, name, sizeof(name)) ? name : NULL;
         ids.host_uid = uid;
         ids.host_gid = gid;
-        uint32_t box_uid = uid ? uid : BOX_UID, box_gid = gid ? gid : BOX_UID;
+        bool root = want == IDS_WANT_ROOT;
+        uint32_t box_uid = root ? 0 : uid ? uid : BOX_UID, box_gid = root ? 0 : gid ? gid : BOX_UID;
         one_id(&ids, box_uid, box_gid, uid, gid);
-        if (!want_one && uid > 0 && gid > 0 && uid < RANGE_IDS - 1 && gid < RANGE_IDS - 1 && access("/usr/bin/newuidmap", X_OK) == 0 &&
-            access("/usr/bin/newgidmap", X_OK) == 0 && subordinate("/etc/subuid", who, uid, &ustart, &ucount) &&
-            subordinate("/etc/subgid", who, uid, &gstart, &gcount)) {
+        if (want == IDS_WANT_MANY && uid > 0 && gid > 0 && uid < RANGE_IDS - 1 && gid < RANGE_IDS - 1 &&
+            access("/usr/bin/newuidmap", X_OK) == 0 && access("/usr/bin/newgidmap", X_OK) == 0 &&
+            subordinate("/etc/subuid", who, uid, &ustart, &ucount) && subordinate("/etc/subgid", who, uid, &gstart, &gcount)) {
             ids.kind = IDS_RANGE;
             ids.by_helper = true;
             ids.uid_extents = split_map(ids.uids, uid, ustart);

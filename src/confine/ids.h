@@ -29,8 +29,12 @@ struct ids {
     int uid_extents, gid_extents;
 };
 
-/* Decides the maps for the calling user. seed spreads root's boxes over the high range. want_one forces the single-id map. */
-int ids_choose(struct ids *ret, uint64_t seed, bool want_one, struct pale_err *e) MUST_CHECK;
+/* IDS_WANT_ROOT: the single id that looks like root inside, for boxes that have their own root to install in. It has no more rights than
+ * any other, and what it makes belongs to the user. */
+enum ids_want { IDS_WANT_MANY, IDS_WANT_ONE, IDS_WANT_ROOT };
+
+/* Decides the maps for the calling user. seed spreads root's boxes over the high range. */
+int ids_choose(struct ids *ret, uint64_t seed, enum ids_want want, struct pale_err *e) MUST_CHECK;
 
 /* Writes the maps of the process pid (in its own /proc), by hand or by the helpers. In a home it is always by hand. */
 int ids_write_maps(const struct ids *ids, pid_t pid, struct pale_err *e) MUST_CHECK;

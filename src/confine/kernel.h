@@ -24,6 +24,9 @@
 #ifndef OPEN_TREE_CLONE
 #define OPEN_TREE_CLONE 1
 #endif
+#ifndef SYS_quotactl_fd
+#define SYS_quotactl_fd 443
+#endif
 #ifndef AT_RECURSIVE
 #define AT_RECURSIVE 0x8000
 #endif
@@ -84,6 +87,11 @@ static inline int k_mount_setattr(int dirfd, const char *path, unsigned flags, s
 static inline int k_pivot_root(const char *to, const char *old)
 {
     return (int)syscall(SYS_pivot_root, to, old);
+}
+
+static inline int k_quotactl_fd(int fd, unsigned cmd, uint32_t id, void *arg)
+{
+    return (int)syscall(SYS_quotactl_fd, fd, cmd, id, arg);
 }
 
 static inline int k_clone3(struct clone_args *a)

@@ -36,6 +36,7 @@ struct ruleset_attr {
     (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |       \
      LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO |             \
      LANDLOCK_ACCESS_FS_MAKE_BLOCK | LANDLOCK_ACCESS_FS_MAKE_SYM)
+#define READS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
 /* What makes sense on a single file. */
 #define FILE_WRITES (LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_TRUNCATE | ACCESS_IOCTL_DEV)
 
@@ -75,14 +76,20 @@ static int allow_beneath(int ruleset, const char *path, uint64_t access, struct 
     return 0;
 }
 
-/* Everything that attr handles is closed but beneath the paths. */
-static int enter(int abi, struct ruleset_attr *attr, const char *const *paths, size_t count, struct pale_err *e)
+static int make_ruleset(int abi, const struct ruleset_attr *attr, struct pale_err *e)
 {
     /* Older kernels want the size they know when the rest is not theirs. */
     size_t size = abi >= 6 ? sizeof(*attr) : abi >= 4 ? 16 : 8;
-    own_fd ruleset = (int)syscall(SYS_landlock_create_ruleset, attr, size, 0);
+    int ruleset = (int)syscall(SYS_landlock_create_ruleset, attr, size, 0);
+    return ruleset < 0 ? err_os(e, "make a Landlock ruleset") : ruleset;
+}
+
+/* Everything that attr handles is closed but beneath the paths. */
+static int enter(int abi, struct ruleset_attr *attr, const char *const *paths, size_t count, struct pale_err *e)
+{
+    own_fd ruleset = make_ruleset(abi, attr, e);
     if (ruleset < 0)
-        return err_os(e, "make a Landlock ruleset");
+        return ruleset;
     for (size_t i = 0; i < count; i++) {
         int r = allow_beneath(ruleset, paths[i], attr->handled_access_fs & ~LANDLOCK_ACCESS_FS_EXECUTE, e);
         if (r < 0)
@@ -112,16 +119,51 @@ int landlock_restrict_writes(const char *const *paths, size_t count, bool scoped
     return enter(abi, &attr, paths, count, e);
 }
 
+/* All that a kernel of this age can hold. */
+static struct ruleset_attr everything(int abi)
+{
+    return (struct ruleset_attr){.handled_access_fs = writes_of(abi) | READS | LANDLOCK_ACCESS_FS_EXECUTE,
+                                 .handled_access_net = abi >= 4 ? NET_BIND_TCP | NET_CONNECT_TCP : 0,
+                                 .scoped = abi >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0};
+}
+
 int landlock_restrict_all(const char *const *paths, size_t count, struct pale_err *e)
 {
     int abi = 0, r = known_abi(&abi, e);
     if (r < 0)
         return r;
-    struct ruleset_attr attr = {.handled_access_fs = writes_of(abi) | LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR |
-                                                     LANDLOCK_ACCESS_FS_EXECUTE,
-                                .handled_access_net = abi >= 4 ? NET_BIND_TCP | NET_CONNECT_TCP : 0,
-                                .scoped = abi >= 6 ? SCOPE_ABSTRACT_UNIX | SCOPE_SIGNAL : 0};
+    struct ruleset_attr attr = everything(abi);
     return enter(abi, &attr, paths, count, e);
+}
+
+/* Nothing that boxes leave on the disk is a device, but for the marks of what is gone, which are character devices. */
+#define MAKES                                                                                                                              \
+    (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |             \
+     LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM)
+static const uint64_t uses[LANDLOCK_USE_COUNT] = {
+    [LANDLOCK_READ] = READS,
+    [LANDLOCK_LINK] = READS | ACCESS_REFER,
+    [LANDLOCK_FILL] = READS | ACCESS_REFER | MAKES,
+    [LANDLOCK_WRITE] = READS | ACCESS_REFER | MAKES | LANDLOCK_ACCESS_FS_WRITE_FILE | ACCESS_TRUNCATE | LANDLOCK_ACCESS_FS_REMOVE_DIR |
+                       LANDLOCK_ACCESS_FS_REMOVE_FILE,
+};
+
+int landlock_restrict_to(const struct landlock_place *places, size_t count, struct pale_err *e)
+{
+    int abi = 0, r = known_abi(&abi, e);
+    if (r < 0)
+        return r;
+    struct ruleset_attr attr = everything(abi);
+    own_fd ruleset = make_ruleset(abi, &attr, e);
+    if (ruleset < 0)
+        return ruleset;
+    for (size_t i = 0; i < count; i++) {
+        struct landlock_path_beneath_attr rule = {.allowed_access = attr.handled_access_fs & uses[places[i].use],
+                                                  .parent_fd = places[i].fd};
+        if (syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+            return err_os(e, "Landlock rule for an open folder");
+    }
+    return syscall(SYS_landlock_restrict_self, ruleset, 0) < 0 ? err_os(e, "enter the Landlock domain") : 0;
 }
 
 /* The kernel stops at 16, before 5.19 at 64. Runs beside its parent in the same memory, errno included, which it therefore leaves

@@ -26,6 +26,20 @@ int landlock_count_end(struct landlock_count *c);
  * run, and no TCP port be bound or reached, as far as the kernel can hold it. */
 int landlock_restrict_all(const char *const *paths, size_t count, struct pale_err *e) MUST_CHECK;
 
+/* The same for folders that are open already, each for what it is used for; reading beneath it in any case. */
+enum landlock_use {
+    LANDLOCK_READ,
+    LANDLOCK_LINK, /* its files may get names elsewhere, where they are no more writable than here */
+    LANDLOCK_FILL, /* names may be made in it, and nothing be written or removed */
+    LANDLOCK_WRITE,
+    LANDLOCK_USE_COUNT
+};
+struct landlock_place {
+    int fd;
+    enum landlock_use use;
+};
+int landlock_restrict_to(const struct landlock_place *places, size_t count, struct pale_err *e) MUST_CHECK;
+
 /* Restricts the calling process and all it will start. paths are opened here, in the caller's view; a path that is not there
  * is skipped. Needs NO_NEW_PRIVS or CAP_SYS_ADMIN in this user namespace. */
 int landlock_restrict_writes(const char *const *paths, size_t count, bool scoped, struct pale_err *e) MUST_CHECK;

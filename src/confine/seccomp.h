@@ -12,8 +12,19 @@ struct seccomp_program {
     unsigned short len; /* instructions */
 };
 
-/* Programs of ours that lock themselves up. */
-enum seccomp_own { OWN_KEEPER, OWN_INIT, OWN_READER, OWN_DAEMON, OWN_DIAL, OWN_COUNT };
+/* Programs of ours that lock themselves up, and work on trees in whichever of them it is done. */
+enum seccomp_own {
+    OWN_KEEPER,
+    OWN_INIT,
+    OWN_READER,
+    OWN_DAEMON,
+    OWN_DIAL,
+    OWN_WARDEN,
+    OWN_MANTLE,
+    OWN_TREE_READER,
+    OWN_TREE_WRITER,
+    OWN_COUNT
+};
 
 /* The filter of a box's commands. The programs are constants and live for ever. Neither function fails: a value outside
  * its enum is a mistake of ours and ends the process. */

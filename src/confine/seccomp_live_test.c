@@ -703,6 +703,23 @@ static void dial_may_use_what_it_has_and_nothing_else(void **state)
         assert_int_equal(run(&fatal[i], p), SIGNAL + SIGSYS);
 }
 
+/* The kernel's own answer to a mount of nothing is not the filter's. */
+static void warden_may_look_and_move_and_its_mantle_may_mount(void **state)
+{
+    (void)state;
+    const struct seccomp_program *warden = seccomp_for_program(OWN_WARDEN), *mantle = seccomp_for_program(OWN_MANTLE);
+    static const struct attempt fatal[] = {
+        {"map", map_code}, {"exec", run_a_program}, {"net", make_inet_socket}, {"fork", try_clone_plain}, {"setns", try_setns}};
+    assert_int_equal(run(&(struct attempt){"open", open_a_file}, warden), 0);
+    assert_int_equal(run(&(struct attempt){"mount", try_mount}, warden), SIGNAL + SIGSYS);
+    assert_int_equal(run(&(struct attempt){"open", open_a_file}, mantle), SIGNAL + SIGSYS);
+    assert_int_not_equal(run(&(struct attempt){"mount", try_mount}, mantle), SIGNAL + SIGSYS);
+    for (size_t i = 0; i < COUNT(fatal); i++) {
+        assert_int_equal(run(&fatal[i], warden), SIGNAL + SIGSYS);
+        assert_int_equal(run(&fatal[i], mantle), SIGNAL + SIGSYS);
+    }
+}
+
 static void daemon_may_not_exec_or_reach_the_network(void **state)
 {
     (void)state;
@@ -763,6 +780,7 @@ int main(void)
         cmocka_unit_test(keeper_may_not_exec_or_reach_the_network),
         cmocka_unit_test(daemon_may_not_exec_or_reach_the_network),
         cmocka_unit_test(dial_may_use_what_it_has_and_nothing_else),
+        cmocka_unit_test(warden_may_look_and_move_and_its_mantle_may_mount),
         cmocka_unit_test(init_may_setns_but_not_mount),
         cmocka_unit_test(stacked_filters_answer_as_the_younger_one),
         cmocka_unit_test(load_needs_no_new_privileges),

@@ -49,6 +49,18 @@ static const struct table_line daemon_lines[] = {
 static const struct table_line dial_lines[] = {
 #include "confine/lists/dial.def"
 };
+static const struct table_line warden_lines[] = {
+#include "confine/lists/warden.def"
+};
+static const struct table_line mantle_lines[] = {
+#include "confine/lists/mantle.def"
+};
+static const struct table_line tree_reader_lines[] = {
+#include "confine/lists/tree_reader.def"
+};
+static const struct table_line tree_writer_lines[] = {
+#include "confine/lists/tree_writer.def"
+};
 /* clang-format on */
 
 /* ---- the programs ---- */
@@ -63,6 +75,10 @@ const struct table_subject table_subjects[TABLE_SUBJECTS] = {
     {"reader", true, OWN_READER, KILLED, 0, reader_lines, COUNT(reader_lines), WANT_READER, NULL, 0},
     {"daemon", true, OWN_DAEMON, KILLED, 0, daemon_lines, COUNT(daemon_lines), WANT_DAEMON, NULL, 0},
     {"dial", true, OWN_DIAL, KILLED, 0, dial_lines, COUNT(dial_lines), WANT_DIAL, NULL, 0},
+    {"warden", true, OWN_WARDEN, KILLED, 0, warden_lines, COUNT(warden_lines), WANT_WARDEN, NULL, 0},
+    {"mantle", true, OWN_MANTLE, KILLED, 0, mantle_lines, COUNT(mantle_lines), WANT_MANTLE, NULL, 0},
+    {"tree-reader", true, OWN_TREE_READER, KILLED, 0, tree_reader_lines, COUNT(tree_reader_lines), WANT_TREE_READER, NULL, 0},
+    {"tree-writer", true, OWN_TREE_WRITER, KILLED, 0, tree_writer_lines, COUNT(tree_writer_lines), WANT_TREE_WRITER, NULL, 0},
 };
 
 const struct seccomp_program *table_program(const struct table_subject *s)

@@ -169,6 +169,36 @@ static uint32_t want_terminal_question(unsigned profiles, const __u64 *arg)
     return command == 0x5401 || command == 0x5413 ? ALLOWED : KILLED;
 }
 
+static uint32_t want_copy_or_terminal_question(unsigned profiles, const __u64 *arg)
+{
+    return (unsigned)arg[1] == 0x40049409 ? ALLOWED : want_terminal_question(profiles, arg);
+}
+
+static uint32_t want_harmless_node(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    unsigned type = ((uint32_t)arg[2] >> 12) & 15;
+    return type == 1 || type == 12 || (type == 2 && (uint32_t)arg[3] == 0) ? ALLOWED : KILLED;
+}
+
+static uint32_t want_owner_only_at_1(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    return (uint32_t)arg[1] == 0700 ? ALLOWED : KILLED;
+}
+
+static uint32_t want_owner_only_at_2(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    return (uint32_t)arg[2] == 0700 ? ALLOWED : KILLED;
+}
+
+static uint32_t want_not_followed(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    return (uint32_t)arg[4] == 0x100 ? ALLOWED : KILLED;
+}
+
 struct rule {
     const char *name;
     want_rule *want;
@@ -190,13 +220,26 @@ static const struct rule dial_rules[] = {{"mmap", want_data_map}, {"mprotect", w
 static const struct rule daemon_rules[] = {
     {"socket", want_local_socket}, {"socketpair", want_local_socket}, {"mmap", want_data_map}, {"mprotect", want_data_map}};
 
+static const struct rule tree_reader_rules[] = {{"mmap", want_data_map}, {"mprotect", want_data_map}, {"ioctl", want_terminal_question}};
+static const struct rule tree_writer_rules[] = {
+    {"mmap", want_data_map},         {"mprotect", want_data_map},     {"ioctl", want_copy_or_terminal_question},
+    {"mknodat", want_harmless_node}, {"chmod", want_owner_only_at_1}, {"fchmodat", want_owner_only_at_2},
+    {"fchownat", want_not_followed},
+};
+
 static const struct {
     const struct rule *rules;
     size_t count;
 } lists[] = {
-    [WANT_PAYLOAD] = {payload_rules, COUNT(payload_rules)}, [WANT_KEEPER] = {keeper_rules, COUNT(keeper_rules)},
-    [WANT_READER] = {reader_rules, COUNT(reader_rules)},    [WANT_DAEMON] = {daemon_rules, COUNT(daemon_rules)},
+    [WANT_PAYLOAD] = {payload_rules, COUNT(payload_rules)},
+    [WANT_KEEPER] = {keeper_rules, COUNT(keeper_rules)},
+    [WANT_READER] = {reader_rules, COUNT(reader_rules)},
+    [WANT_DAEMON] = {daemon_rules, COUNT(daemon_rules)},
     [WANT_DIAL] = {dial_rules, COUNT(dial_rules)},
+    [WANT_WARDEN] = {dial_rules, COUNT(dial_rules)},
+    [WANT_MANTLE] = {NULL, 0},
+    [WANT_TREE_READER] = {tree_reader_rules, COUNT(tree_reader_rules)},
+    [WANT_TREE_WRITER] = {tree_writer_rules, COUNT(tree_writer_rules)},
 };
 
 want_rule *want_for(enum want_list list, const char *call)

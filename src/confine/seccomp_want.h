@@ -14,7 +14,17 @@
 /* Profiles, as a set: init's list is the sum of all. */
 enum { IN_STRICT = 1, IN_DEBUG = 2, IN_IMAGE_BUILD = 4 };
 
-enum want_list { WANT_PAYLOAD, WANT_KEEPER, WANT_READER, WANT_DAEMON, WANT_DIAL };
+enum want_list {
+    WANT_PAYLOAD,
+    WANT_KEEPER,
+    WANT_READER,
+    WANT_DAEMON,
+    WANT_DIAL,
+    WANT_WARDEN,
+    WANT_MANTLE,
+    WANT_TREE_READER,
+    WANT_TREE_WRITER
+};
 
 typedef uint32_t want_rule(unsigned profiles, const __u64 *arg);
 

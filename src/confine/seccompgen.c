@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/fs.h>
 #include <linux/futex.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
@@ -118,6 +119,18 @@ static const struct row daemon_rows[] = {
 static const struct row dial_rows[] = {
 #include "confine/lists/dial.def"
 };
+static const struct row warden_rows[] = {
+#include "confine/lists/warden.def"
+};
+static const struct row mantle_rows[] = {
+#include "confine/lists/mantle.def"
+};
+static const struct row tree_reader_rows[] = {
+#include "confine/lists/tree_reader.def"
+};
+static const struct row tree_writer_rows[] = {
+#include "confine/lists/tree_writer.def"
+};
 /* clang-format on */
 
 #define ROWS(r) r, sizeof(r) / sizeof((r)[0])
@@ -140,6 +153,10 @@ static const struct list {
     {"reader", ROWS(reader_rows), FOR_EVERY, NULL, 0},
     {"daemon", ROWS(daemon_rows), FOR_EVERY, NULL, 0},
     {"dial", ROWS(dial_rows), FOR_EVERY, NULL, 0},
+    {"warden", ROWS(warden_rows), FOR_EVERY, NULL, 0},
+    {"mantle", ROWS(mantle_rows), FOR_EVERY, NULL, 0},
+    {"tree_reader", ROWS(tree_reader_rows), FOR_EVERY, NULL, 0},
+    {"tree_writer", ROWS(tree_writer_rows), FOR_EVERY, NULL, 0},
 };
 
 /* Numbers from `first` up to the next span's first have one answer, or are one call with rules. */

@@ -14,6 +14,7 @@
 #include "base/own.h"
 #include "confine/cgroup.h"
 #include "confine/kernel.h"
+#include "confine/quota.h"
 #include "confine/survey.h"
 
 /* --- ids --- */
@@ -27,7 +28,7 @@ static void look_ids(const struct survey_row *row, struct answer *ret)
     struct ids ids;
     struct pale_err e = {0};
     (void)row;
-    if (ids_choose(&ids, 0, false, &e) < 0) {
+    if (ids_choose(&ids, 0, IDS_WANT_MANY, &e) < 0) {
         attempt_err(ret, FINDING_MISSING, &e);
         return;
     }
@@ -112,6 +113,19 @@ static void try_cpu(struct attempt *a)
 {
     static const struct cgroup_limits lim = {.cpu_milli = 500};
     try_controller(CGROUP_CPU, &lim, "--cpus is refused", &a->answer);
+}
+
+static void try_disk(struct attempt *a)
+{
+    const struct survey_target *t = a->arg;
+    struct pale_err e = {0};
+    own_fd fd = open(t->data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        attempt_os(&a->answer, FINDING_DEGRADED, "open the folder of boxes");
+    else if (quota_can_hold(fd, &e) < 0)
+        attempt_say(&a->answer, FINDING_DEGRADED, "--disk is refused, but with --scratch memory: %.150s", e.text);
+    else
+        attempt_say(&a->answer, FINDING_OK, "project quotas on the file system of %.150s", t->data_dir);
 }
 
 /* --- settings --- */
@@ -246,7 +260,7 @@ static void look_groups(const struct survey_row *row, struct answer *ret)
     struct ids ids;
     char text[160] = "";
     (void)row;
-    bool range = ids_choose(&ids, 0, false, NULL) == 0 && ids.kind == IDS_RANGE;
+    bool range = ids_choose(&ids, 0, IDS_WANT_MANY, NULL) == 0 && ids.kind == IDS_RANGE;
     if (range && geteuid() == 0)
         attempt_say(ret, FINDING_OK, "dropped in every box");
     else if (show_groups(text, sizeof(text)) == 0)
@@ -262,7 +276,7 @@ static void look_groups(const struct survey_row *row, struct answer *ret)
 static void look_page_cache(const struct survey_row *row, struct answer *ret)
 {
     (void)row;
-    attempt_say(ret, FINDING_OK, "boxes share the page cache of /usr with the host; a box with an image of its own will not");
+    attempt_say(ret, FINDING_OK, "boxes share the page cache of /usr with the host; a box with an image of its own does not");
 }
 
 /* Counts what the kernel says about the processor and names what it calls vulnerable. */
@@ -306,6 +320,10 @@ const struct survey_row survey_host[] = {
     {"Limits", "memory", false, "C16", GROUPS, try_memory, 0, NULL},
     {"Limits", "processes", false, "C16", GROUPS, try_pids, 0, NULL},
     {"Limits", "CPU share", false, "C16", GROUPS, try_cpu, 0, NULL},
+    {"Limits", "disk", false, "",
+     "as root: `tune2fs -O project,quota -Q prjquota DEVICE` on an ext4 that is not mounted, then `mount -o prjquota`; XFS needs the "
+     "latter alone",
+     try_disk, 0, NULL},
     {"Settings", "kernel.unprivileged_userns_clone", false, "", SYSCTL, NULL, 0, look_knob},
     {"Settings", "kernel.apparmor_restrict_unprivileged_userns", false, "", SYSCTL ", or give pale-keeper a profile with userns", NULL, 0,
      look_knob},

@@ -232,7 +232,7 @@ static void try_idmap(struct attempt *a)
     const struct survey_target *t = a->arg;
     struct pale_err e = {0};
     struct ids ids;
-    if (ids_choose(&ids, 0, true, &e) < 0) {
+    if (ids_choose(&ids, 0, IDS_WANT_ONE, &e) < 0) {
         attempt_err(&a->answer, FINDING_DEGRADED, &e);
         return;
     }
@@ -350,7 +350,8 @@ const struct survey_row survey_wall[] = {
      WALL_NAMESPACES | CLONE_NEWPID, NULL},
     {"Mounts", "tmpfs", true, "C1", KERNEL_REMEDY, try_tmpfs, WALL_NAMESPACES, NULL},
     {"Mounts", "devpts", true, "C5 C10", KERNEL_REMEDY, try_devpts, WALL_NAMESPACES, NULL},
-    {"Mounts", "overlay", false, "", "Linux 5.11 or newer; only images and review will need it", try_overlay, WALL_NAMESPACES, NULL},
+    {"Mounts", "overlay", false, "", "Linux 5.11 or newer; boxes that keep their files, projects under review and images need it",
+     try_overlay, WALL_NAMESPACES, NULL},
     {"Mounts", "idmapped mounts", false, "C12",
      "keep boxes and projects of root on a file system that has them (ext4, xfs, btrfs, tmpfs …)", try_idmap, 0, NULL},
     {"Locks", "Landlock", true, "C2 C6 C8", "Linux 6.12 or newer for all of it; below 5.13, or without it, no box starts", try_landlock, 0,
@@ -358,7 +359,7 @@ const struct survey_row survey_wall[] = {
     {"Locks", "seccomp filter", true, "C5 C13 C14 C22", "a kernel with CONFIG_SECCOMP_FILTER", try_seccomp, 0, NULL},
     {"Locks", "no new privileges", true, "C11 C14", KERNEL_REMEDY, try_no_new_privs, 0, NULL},
     {"System calls", "clone3, pidfd", true, "C18", "Linux 5.3 or newer; a container's filter may forbid clone3", try_pidfd, 0, NULL},
-    {"System calls", "openat2", true, "C3", "Linux 5.6 or newer", try_openat2, 0, NULL},
+    {"System calls", "openat2", true, "C3 C31 C35", "Linux 5.6 or newer", try_openat2, 0, NULL},
     {"System calls", "close_range", true, "C4", "Linux 5.9 or newer", try_close_range, 0, NULL},
     {"System calls", "child subreaper", true, "C17", KERNEL_REMEDY, try_subreaper, 0, NULL},
     {0},

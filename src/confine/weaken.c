@@ -45,7 +45,18 @@ static const char *const names[WEAKEN_COUNT] = {
     [WEAKEN_POLICY_CHECK] = "policy-check",
     [WEAKEN_READER_LOCK] = "reader-lock",
     [WEAKEN_DAEMON_LOCK] = "daemon-lock",
+    [WEAKEN_TOKENS] = "tokens",
+    [WEAKEN_WIDEN] = "widen",
+    [WEAKEN_ORIGIN] = "origin",
     [WEAKEN_PROFILE] = "profile",
+    [WEAKEN_BENEATH] = "beneath",
+    [WEAKEN_LAYERS] = "layers",
+    [WEAKEN_HAZARD] = "hazard",
+    [WEAKEN_POISON] = "poison",
+    [WEAKEN_EXCHANGE] = "exchange",
+    [WEAKEN_BITS] = "bits",
+    [WEAKEN_HOLES] = "holes",
+    [WEAKEN_TREE_LOCK] = "tree-lock",
 };
 
 uint64_t weaken_from_env(void)

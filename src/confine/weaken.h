@@ -44,7 +44,18 @@ enum weaken {
     WEAKEN_POLICY_CHECK, /* every path may be given, and what cannot be held is accepted */
     WEAKEN_READER_LOCK,  /* pale-policy reads without locking itself up */
     WEAKEN_DAEMON_LOCK,  /* paled serves without locking itself up */
+    WEAKEN_TOKENS,       /* every token sees every box and has every right */
+    WEAKEN_WIDEN,        /* operators' acts are everybody's */
+    WEAKEN_ORIGIN,       /* requests that a browser was lured into are served */
     WEAKEN_PROFILE,      /* commands have the filter of pale-init alone */
+    WEAKEN_BENEATH,      /* the host follows links in trees that boxes wrote */
+    WEAKEN_LAYERS,       /* what lies highest below the open layer is shown itself, without an overlay */
+    WEAKEN_HAZARD,       /* whatever a box wrote lands without a question */
+    WEAKEN_POISON,       /* layers are used whatever they hold */
+    WEAKEN_EXCHANGE,     /* a landing writes into the files that stand in the tree */
+    WEAKEN_BITS,         /* a landing gives files the set-id bits that they have in the box */
+    WEAKEN_HOLES,        /* holes of files are read byte by byte */
+    WEAKEN_TREE_LOCK,    /* trees that boxes wrote are read with every right that whoever asked has */
     WEAKEN_COUNT,
 };
 

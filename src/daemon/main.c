@@ -16,7 +16,6 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -26,9 +25,13 @@
 #include "box/daemon.h"
 #include "daemon/lockup.h"
 #include "daemon/log.h"
+#include "mcp/http.h"
+#include "mcp/linewise.h"
+#include "mcp/toolbox.h"
+#include "daemon/refusal.h"
 #include "ops/ops.h"
 #include "ops/world.h"
-#include "rest/conn.h"
+#include "rest/server.h"
 
 #define STEWARD 3
 #define LOCAL 4
@@ -58,6 +61,27 @@ static void on_signal(struct loop_source *s, uint32_t events)
     (void)events;
     if (read(s->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
         server_drain(&server);
+}
+
+static struct mcp mcp;
+
+static void on_mcp_post(struct call *c)
+{
+    mcp_http_post(c, &toolbox_offer);
+}
+
+static void on_mcp_lines(struct call *c)
+{
+    mcp_lines_open(c, &toolbox_offer);
+}
+
+/* Needs: the loop, and randomness before it locks itself up. */
+static int stage_mcp(struct pale_err *e)
+{
+    world.mcp = &mcp;
+    world.mcp_post = on_mcp_post;
+    world.mcp_lines = on_mcp_lines;
+    return mcp_init(&mcp, &world.loop) ? 0 : err_os(e, "getrandom");
 }
 
 /* Needs: the loop. From here on signals are events. */
@@ -111,7 +135,7 @@ static void on_checkpoint(void *arg, const struct msg_deed_done *d)
 
 static void take_checkpoints(struct loop_timer *t)
 {
-    struct msg_deed m = {.kind = DEED_CHECKPOINT, .id = "", .name = "", .tenant = "", .policy = "", .sets = ""};
+    struct msg_deed m = {.kind = DEED_CHECKPOINT, .id = "", .name = "", .tenant = "", .policy = "", .sets = "", .caller = "paled"};
     checkpoints.soon = false;
     fleet_deed(&world.fleet, &m, on_checkpoint, NULL);
     loop_arm(&world.loop, t, clock_ms() + CHECKPOINT_DAY_MS);
@@ -129,7 +153,7 @@ static void box_stopped(struct listener *l, const struct event *ev)
 /* Needs: to serve already. What killed keepers left is taken away, and the log says what there is. */
 static void stage_tidy(void)
 {
-    struct msg_deed m = {.kind = DEED_SWEEP, .id = "", .name = "", .tenant = "", .policy = "", .sets = ""};
+    struct msg_deed m = {.kind = DEED_SWEEP, .id = "", .name = "", .tenant = "", .policy = "", .sets = "", .caller = "paled"};
     log_line("serves, version %s", PALE_VERSION);
     log_events(&world.fleet.events);
     fleet_deed(&world.fleet, &m, on_swept, NULL);
@@ -139,19 +163,34 @@ static void stage_tidy(void)
     loop_arm(&world.loop, &checkpoints.timer, clock_ms() + CHECKPOINT_DAY_MS);
 }
 
+/* How long a box is idle before it is kept as it is. */
+#define SAVE_AFTER_VARIABLE "PALE_AUTOSAVE_AFTER"
+#define SAVE_AFTER_MS 600000
+
+static int read_save_after(int64_t *ret, struct pale_err *e)
+{
+    const char *text = getenv(SAVE_AFTER_VARIABLE);
+    uint64_t ms = SAVE_AFTER_MS;
+    if (text && text[0] && (!number_duration(text, &ms) || ms > CORE_IDLE_MAX_MS))
+        return err_set(e, PALE_BAD_INPUT, SAVE_AFTER_VARIABLE ": a time such as 30s or 10m; 0 for never");
+    *ret = (int64_t)ms;
+    return 0;
+}
+
 static int serve(unsigned port, bool alone)
 {
+    int64_t save_after_ms = 0;
     struct pale_err e;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    world.started_unix_ms = (uint64_t)now.tv_sec * 1000;
+    world.started_unix_ms = clock_unix_ms();
     world.port = port;
+    world.refused = refusal_tell;
+    refusal_init(&world.loop);
     server.loop = &world.loop;
     server.world = &world;
     server.port = port;
-    if (loop_open(&world.loop, &e) < 0 || stage_signals(&e) < 0 || stage_registry(&e) < 0 ||
-        fleet_open(&world.fleet, &world.loop, world.registry, STEWARD, &e) < 0 || server_open(&server, LOCAL, port ? TCP : -1, &e) < 0 ||
-        lockup_self(world.fleet.state_dir, &e) < 0)
+    if (read_save_after(&save_after_ms, &e) < 0 || loop_open(&world.loop, &e) < 0 || stage_signals(&e) < 0 || stage_mcp(&e) < 0 ||
+        stage_registry(&e) < 0 || fleet_open(&world.fleet, &world.loop, world.registry, STEWARD, save_after_ms, &e) < 0 ||
+        server_open(&server, LOCAL, port ? TCP : -1, &e) < 0 || lockup_self(world.fleet.state_dir, &e) < 0)
         return give_up(&e);
     if (alone)
         core_alone(world.fleet.core);

@@ -34,9 +34,10 @@ static void deliver(struct core *c)
         c->out = w->next;
         if (!c->out)
             c->out_last = NULL;
-        struct core_answer a = {w->err.code, w->err.text, w->has_box ? &w->box : NULL};
+        struct core_answer a = {w->err.code, w->err.text, w->has_box ? &w->box : NULL, w->told ? w->told : ""};
         c->waits--;
         c->io.answer(c->io.arg, w->waiter, &a);
+        free(w->told);
         free(w);
     }
     c->delivering = false;
@@ -102,7 +103,7 @@ void core_alone(struct core *c)
 
 static void answer_now(struct core *c, void *waiter, enum pale_code code, const char *text)
 {
-    struct core_answer a = {code, text, NULL};
+    struct core_answer a = {code, text, NULL, ""};
     c->io.answer(c->io.arg, waiter, &a);
 }
 
@@ -192,6 +193,23 @@ void core_remove(struct core *c, const char *id, void *waiter)
     ask_plain(c, WAIT_REMOVE, id, waiter);
 }
 
+void core_await(struct core *c, const char *id, void *waiter)
+{
+    ask_plain(c, WAIT_STILL, id, waiter);
+}
+
+void core_change(struct core *c, const char *id, void *payload, unsigned more, void *waiter)
+{
+    struct box *b;
+    struct wait *w = ask(c, WAIT_CHANGE, id, waiter, &b);
+    if (w) {
+        w->payload = payload;
+        w->more = more;
+        course_ask(c, b, w);
+    }
+    deliver(c);
+}
+
 void core_rename(struct core *c, const char *id, const char *name, void *waiter)
 {
     struct box *b;
@@ -233,7 +251,7 @@ void core_deed_done(struct core *c, uint64_t number, enum pale_code code, const 
         return;
     if (code != PALE_OK)
         (void)err_set(&how, code, "%s", text);
-    outcome_done(c, b, &how, id);
+    outcome_done(c, b, &how, id, text);
     course_run(c, b);
     deliver(c);
 }
@@ -270,17 +288,20 @@ void core_unseen(struct core *c, const char *id)
     deliver(c);
 }
 
-void core_up(struct core *c, const char *id)
+void core_up(struct core *c, const char *id, unsigned running)
 {
     struct box *b = roll_by_id(&c->roll, id);
     if (!b)
         return;
-    if (!b->up) {
-        b->up = true;
-        b->pub.jobs = 0;
+    bool is_back = b->pub.changing && b->pub.was_up; /* as quiet as before */
+    bool was_busy = b->up && b->pub.jobs;
+    if (!b->up)
         b->pub.frozen = false;
+    b->up = true;
+    b->pub.jobs = running;
+    if (!is_back || running || was_busy)
         b->pub.quiet_since_ms = course_now(c);
-    }
+    b->pub.was_up = b->pub.changing;
     outcome_linked(c, b, true);
     course_run(c, b);
     deliver(c);

@@ -36,6 +36,7 @@
 #define CORE_RETRY_MS 1000              /* the first pause after a failure nobody waits for; it doubles … */
 #define CORE_RETRY_MAX_MS 300000        /* … up to this */
 #define CORE_IDLE_MAX_MS 315360000000LL /* ten years: sums of times stay far from their limits */
+#define CORE_SAVES_MAX 4u               /* checkpoints of idle boxes at once: those that fell idle together shall not load the host */
 #define CORE_BORN_GONE UINT64_MAX       /* the box of this row was removed, for certain */
 
 enum core_state { CORE_MAKING, CORE_DOWN, CORE_STARTING, CORE_UP, CORE_STOPPING, CORE_REMOVING, CORE_STATE_COUNT };
@@ -56,6 +57,8 @@ struct core_box {
     char id[BOX_ID_LEN + 1]; /* "" until its first deed has answered */
     bool project;            /* known by its id alone: its name is not unique */
     bool frozen;             /* while it is up */
+    bool changing;           /* its layers are: its keeper ends and another takes its place, which is no end of the box */
+    bool was_up;             /* … and it was up before, or has come up since */
     bool has_terms;
     enum core_state state;
     unsigned jobs;
@@ -72,7 +75,7 @@ struct core_sight {
     uint64_t born;
 };
 
-enum core_deed_kind { CORE_MAKE, CORE_START, CORE_STOP, CORE_REMOVE, CORE_RENAME, CORE_DEED_KINDS };
+enum core_deed_kind { CORE_MAKE, CORE_START, CORE_STOP, CORE_REMOVE, CORE_RENAME, CORE_CHANGE, CORE_DEED_KINDS };
 
 struct core_deed {
     uint64_t number;
@@ -82,18 +85,21 @@ struct core_deed {
     bool project;
     bool only_idle; /* CORE_STOP: PALE_BUSY if a job runs by now */
     uint64_t born;  /* not CORE_MAKE: PALE_NOT_FOUND if there is another box by now */
-    void *payload;  /* CORE_MAKE: of the request; valid during the call */
+    void *payload;  /* CORE_MAKE and CORE_CHANGE: of the request; valid during the call. NULL: a checkpoint of an idle box */
+    void *waiter;   /* whose request it serves; NULL: it falls due by itself */
 };
 
 struct core_answer {
     enum pale_code code;
     const char *text;           /* "" if it went well */
     const struct core_box *box; /* as it was then; NULL on failure and for a removal */
+    const char *told;           /* what a change has told; "" */
 };
 
 struct core_io {
     void *arg;
     size_t boxes_max, tenant_boxes_max; /* 0: the most there may be */
+    int64_t save_after_ms;              /* a box gets a checkpoint when it has been idle for so long; 0: never */
     int64_t (*now_ms)(void *arg);       /* monotonic */
     int64_t (*unix_ms)(void *arg);
     uint64_t (*chance)(void *arg);
@@ -147,13 +153,18 @@ void core_remove(struct core *c, const char *id, void *waiter);
 void core_rename(struct core *c, const char *id, const char *name, void *waiter); /* must be down; its id may change */
 void core_set_terms(struct core *c, const char *id, int64_t expires_unix_ms, int64_t idle_ms, void *waiter);
 
-/* What happened outside. A deed's id: of the box it has made or renamed. */
+/* A change of its layers by the deed that the payload says, which must live until the answer; more: boxes it will make. Nobody is told
+ * that the box is down for it, and who wants to use it meanwhile waits. */
+void core_change(struct core *c, const char *id, void *payload, unsigned more, void *waiter);
+void core_await(struct core *c, const char *id, void *waiter); /* nothing is under way with it */
+
+/* What happened outside. A deed's id: of the box it has made or renamed; its text: why it failed, or what a change tells. */
 void core_deed_done(struct core *c, uint64_t number, enum pale_code code, const char *text, const char *id);
 /* The disk as it is at this moment. PALE_LIMIT or PALE_NO_MEMORY: the box stays unknown until it is seen again. */
 int core_seen(struct core *c, const struct core_sight *s, struct pale_err *e) MUST_CHECK;
 void core_unseen(struct core *c, const char *id);
-/* The link to its keeper came, or broke. A box comes up with no job and not frozen. */
-void core_up(struct core *c, const char *id);
+/* The link to its keeper came, or broke. A box comes up with so many jobs and not frozen. */
+void core_up(struct core *c, const char *id, unsigned running);
 void core_down(struct core *c, const char *id);
 void core_jobs(struct core *c, const char *id, unsigned running);
 void core_frozen(struct core *c, const char *id, bool frozen);

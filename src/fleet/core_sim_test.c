@@ -92,6 +92,14 @@ static void check_done(struct world *w, const struct request *q, const struct co
         world_claim(w, s == q->to && (!q->born || p->born == q->born || (p->removed_at && p->removed_at >= since)),
                     "an acknowledged rename, but not to there", s);
         break;
+    case CHANGE:
+        world_claim(w, p->born != q->born || p->changed_at >= q->sent, "an acknowledged change was not made", s);
+        break;
+    case AWAIT:
+        for (const struct deed *d = w->deeds; d < w->deeds + DEEDS; d++) /* but for what began since, for whoever came next */
+            world_claim(w, !d->used || d->reported || d->life != w->life || d->slot != s || d->ordered_at == w->now,
+                        "still, though something is under way", s);
+        break;
     default:
         check_terms(w, q, s);
     }
@@ -112,6 +120,7 @@ static void io_answer(void *arg, void *waiter, const struct core_answer *a)
                 q->slot);
     world_claim(w, a->code != PALE_OK || q->kind != CREATE || a->box->state != CORE_MAKING, "a box was acknowledged before it was made",
                 q->slot);
+    world_claim(w, !*a->told || (a->code == PALE_OK && q->kind == CHANGE), "something is told of no change", q->slot);
     bool has_id = !a->box || world_slot_with_id(a->box->id) >= 0;
     world_claim(w, has_id, "an answer without an id", q->slot);
     if (a->code == PALE_OK && has_id)
@@ -150,6 +159,13 @@ static void report(struct world *w, struct deed *d)
     core_deed_done(w->core, d->number, code, "as it happens", d->kind == CORE_RENAME ? world_id_of(d->to) : world_id_of(d->slot));
 }
 
+/* It was up when its layers were changed: that is no use of it. */
+static bool is_changing_up(struct world *w, int s)
+{
+    const struct core_box *b = core_by_id(w->core, world_id_of(s));
+    return b && b->changing && b->was_up;
+}
+
 static void see(struct world *w, int s)
 {
     struct core_sight k = world_sight_of(w, s);
@@ -170,13 +186,14 @@ static void see(struct world *w, int s)
     if (v->link_at)
         return; /* which tells the rest */
     if (v->keeper != p->keeper) {
+        bool is_quiet = is_changing_up(w, s);
         if (v->keeper)
             core_down(w->core, k.id);
         v->keeper = p->keeper;
-        v->jobs = 0;
-        v->quiet = w->now;
+        v->jobs = world_jobs_of(p);
+        v->quiet = is_quiet && !v->jobs ? v->quiet : w->now;
         if (v->keeper)
-            core_up(w->core, k.id);
+            core_up(w->core, k.id, v->jobs);
     }
     if (v->keeper && v->jobs != world_jobs_of(p)) {
         v->jobs = world_jobs_of(p);
@@ -189,17 +206,18 @@ static void link_up(struct world *w, int s)
 {
     struct eye *v = &w->eyes[s];
     struct site *p = &w->sites[s];
+    const struct core_box *b = core_by_id(w->core, world_id_of(s));
+    bool is_quiet = is_changing_up(w, s), had_jobs = b && b->jobs;
     v->link_at = 0;
     v->keeper = p->keeper;
-    v->quiet = w->now;
     v->jobs = world_jobs_of(p);
+    v->quiet = is_quiet && !v->jobs && !had_jobs ? v->quiet : w->now;
     world_tell(w, "link to %d: %s", s, p->keeper ? "up" : "down");
     if (!p->keeper) {
         core_down(w->core, world_id_of(s));
         return;
     }
-    core_up(w->core, world_id_of(s));
-    core_jobs(w->core, world_id_of(s), v->jobs);
+    core_up(w->core, world_id_of(s), v->jobs);
 }
 
 static void daemon_begins(struct world *w)
@@ -217,6 +235,9 @@ static void daemon_begins(struct world *w)
     memset(w->eyes, 0, sizeof(w->eyes));
     memset(w->remove_failed, 0, sizeof(w->remove_failed));
     memset(w->stop_failed, 0, sizeof(w->stop_failed));
+    memset(w->save_failed, 0, sizeof(w->save_failed));
+    memset(w->saved, 0, sizeof(w->saved));
+    w->saves_full_at = 0;
     for (int s = 0; s < SLOTS; s++)
         w->rows[s].doubted = true;
     for (int s = 0; s < SLOTS; s++)
@@ -295,6 +316,12 @@ static void ask_other(struct world *w, enum request_kind kind)
     case REMOVE:
         core_remove(w->core, world_id_of(s), q);
         break;
+    case CHANGE:
+        core_change(w->core, world_id_of(s), q, (unsigned)world_below(w, 3), q);
+        break;
+    case AWAIT:
+        core_await(w->core, world_id_of(s), q);
+        break;
     case RENAME:
         q->to = s >= PLAIN ? 0 : world_slot_named(world_tenant_of(s), world_name_of((int)world_below(w, 3)));
         core_rename(w->core, world_id_of(s), world_name_of(q->to), q);
@@ -366,7 +393,13 @@ static void act(struct world *w)
     } else if (what < 46) {
         ask_create(w);
     } else
-        ask_other(w, what < 66 ? USE : what < 74 ? STOP : what < 84 ? REMOVE : what < 92 ? RENAME : TERMS);
+        ask_other(w, what < 60   ? USE
+                     : what < 68 ? CHANGE
+                     : what < 71 ? AWAIT
+                     : what < 77 ? STOP
+                     : what < 85 ? REMOVE
+                     : what < 92 ? RENAME
+                                 : TERMS);
 }
 
 /* --- time --- */
@@ -461,6 +494,24 @@ static void check_due(struct world *w)
     }
 }
 
+/* Is an idle box kept in time? */
+static void check_saves(struct world *w)
+{
+    int64_t due = core_next_due(w->core);
+    for (int s = 0; s < SLOTS; s++) {
+        const struct row *r = &w->rows[s];
+        const struct eye *v = &w->eyes[s];
+        const struct core_box *b = core_by_id(w->core, world_id_of(s));
+        bool expired = r->there && r->t.expires_unix_ms && r->t.expires_unix_ms <= w->now + w->offset;
+        if (!b || !b->born || expired || v->look_at || v->link_at || world_has_deed(w, s) || !v->keeper || v->jobs ||
+            w->saved[s] == v->quiet)
+            continue;
+        bool waits = (w->save_failed[s].at && w->now < w->save_failed[s].at + CORE_RETRY_MAX_MS) ||
+                     (w->saves_full_at && w->now < w->saves_full_at + CORE_RETRY_MAX_MS);
+        world_claim(w, due >= 0 && (due <= v->quiet + SAVE_MS || waits), "nothing is due when an idle box is to be kept", s);
+    }
+}
+
 /* Where nothing is under way, the core knows what there is. */
 static void check_now(struct world *w)
 {
@@ -474,6 +525,7 @@ static void check_now(struct world *w)
         world_claim(w, (b != NULL) == (p->born != 0), "the core does not know what is there", s);
         bool is_up = p->keeper && b && b->state == CORE_UP, is_down = !p->keeper && b && b->state == CORE_DOWN;
         world_claim(w, !b || b->born == p->born, "the core does not know who is there", s);
+        world_claim(w, !b || !b->changing, "the core does not know that a change is over", s);
         world_claim(w, !b || is_up || is_down || b->state == CORE_REMOVING, "the core does not know whether it is up", s);
     }
 }
@@ -495,6 +547,7 @@ static void run_until(struct world *w, int64_t end)
             core_tick(w->core);
         if (w->core) {
             check_due(w);
+            check_saves(w);
             check_now(w);
         }
     }
@@ -523,6 +576,7 @@ static void check_view(struct world *w)
                     "the core's view of the terms is wrong", s);
         world_claim(w, !p->expires || w->now + w->offset < p->expires, "a box has outlived its time", s);
         world_claim(w, !r->there || !r->t.idle_ms || !p->keeper || world_jobs_of(p), "an idle box is up", s);
+        world_claim(w, !p->keeper || world_jobs_of(p) || w->saved[s] == w->eyes[s].quiet, "an idle box was never kept", s);
     }
     for (b = core_after(w->core, "", "", ""); b; b = core_after(w->core, b->tenant, b->name, b->id)) {
         if (last)

@@ -196,6 +196,23 @@ static enum pale_code rename_now(struct world *w, struct deed *d)
     return PALE_OK;
 }
 
+/* The keeper ends and another takes its place, if there was one. */
+static enum pale_code change_now(struct world *w, struct deed *d)
+{
+    struct site *p = &w->sites[d->slot];
+    bool was_up = p->keeper != 0;
+    if (world_jobs_of(p))
+        return PALE_BUSY;
+    p->changed_at = w->now;
+    if (!was_up)
+        return PALE_OK;
+    world_keeper_ends(w, d->slot);
+    if (strikes(w, 100))
+        return PALE_OS; /* which did not start again */
+    world_keeper_begins(w, d->slot);
+    return PALE_OK;
+}
+
 static enum pale_code do_now(struct world *w, struct deed *d)
 {
     struct site *p = &w->sites[d->slot];
@@ -217,6 +234,8 @@ static enum pale_code do_now(struct world *w, struct deed *d)
     case CORE_REMOVE:
         world_box_ends(w, d->slot);
         return PALE_OK;
+    case CORE_CHANGE:
+        return change_now(w, d);
     default:
         return rename_now(w, d);
     }
@@ -265,6 +284,28 @@ static bool has_paused(const struct world *w, const struct failure *f, uint64_t 
     return !f->at || f->born != born || w->now >= f->at + CORE_RETRY_MS * 3 / 4;
 }
 
+/* A checkpoint, or a change that somebody asked for? */
+static void check_change(struct world *w, const struct core_deed *o, int s)
+{
+    const struct eye *v = &w->eyes[s];
+    unsigned saves = 0;
+    if (o->waiter) {
+        world_claim(w, is_awaited(w, CHANGE, s, o->born) && o->payload == o->waiter, "a change nobody asked for", s);
+        world_claim(w, ((const struct request *)o->waiter)->deeds == 0, "a change is done twice for one request", s);
+        return;
+    }
+    for (int i = 0; i < DEEDS; i++)
+        saves += w->deeds[i].used && !w->deeds[i].reported && w->deeds[i].life == w->life && w->deeds[i].is_save;
+    world_claim(w, saves < CORE_SAVES_MAX, "more checkpoints at once than may be", s);
+    if (saves + 1 == CORE_SAVES_MAX)
+        w->saves_full_at = w->now;
+    world_claim(w, v->keeper && !v->jobs && w->now >= v->quiet + SAVE_MS, "a checkpoint of a box that is not idle", s);
+    world_claim(w, has_paused(w, &w->save_failed[s], o->born), "no pause after a checkpoint that was not begun", s);
+    world_claim(w, w->saved[s] != v->quiet, "two checkpoints for one idle time", s);
+    world_claim(w, !is_awaited(w, USE, -1, o->born), "a checkpoint while somebody waits for the box", s);
+    w->saved[s] = v->quiet;
+}
+
 /* May the core order this? */
 static void check_order(struct world *w, const struct core_deed *o, int s)
 {
@@ -277,16 +318,17 @@ static void check_order(struct world *w, const struct core_deed *o, int s)
         world_claim(w, !w->strict[((const struct request *)o->payload)->key], "a key makes a box again", s);
         break;
     case CORE_START:
-        world_claim(w, is_awaited(w, USE, s, o->born), "a start nobody asked for", s);
+        world_claim(w, is_awaited(w, USE, s, o->born) && o->waiter, "a start nobody asked for", s);
         break;
     case CORE_STOP:
         if (o->only_idle) {
+            world_claim(w, !o->waiter, "somebody's name on a stop that fell due", s);
             world_claim(w, r->there && r->t.idle_ms > 0 && v->keeper && !v->jobs && w->now >= v->quiet + r->t.idle_ms,
                         "stopped though not idle", s);
             world_claim(w, has_paused(w, &w->stop_failed[s], o->born), "no pause after a failed stop", s);
             world_claim(w, !is_awaited(w, USE, -1, o->born), "stopped while somebody waits for it", s);
         } else
-            world_claim(w, is_awaited(w, STOP, s, o->born), "a stop nobody asked for", s);
+            world_claim(w, is_awaited(w, STOP, s, o->born) && o->waiter, "a stop nobody asked for", s);
         break;
     case CORE_REMOVE: {
         bool expired = r->there && r->t.expires_unix_ms && r->t.expires_unix_ms <= w->now + w->offset;
@@ -296,8 +338,11 @@ static void check_order(struct world *w, const struct core_deed *o, int s)
         world_claim(w, is_awaited(w, REMOVE, s, o->born) || (expired && is_its), "a removal nobody asked for", s);
         break;
     }
+    case CORE_CHANGE:
+        check_change(w, o, s);
+        break;
     default:
-        world_claim(w, is_awaited(w, RENAME, s, o->born), "a rename nobody asked for", s);
+        world_claim(w, is_awaited(w, RENAME, s, o->born) && o->waiter, "a rename nobody asked for", s);
     }
 }
 
@@ -312,6 +357,10 @@ static int io_order(void *arg, const struct core_deed *o, struct pale_err *e)
         i++;
     if (i == DEEDS || strikes(w, 20)) {
         world_failed(w, o->kind, s, o->born);
+        if (o->kind == CORE_CHANGE && !o->waiter) {
+            w->save_failed[s] = (struct failure){w->now, o->born};
+            w->saved[s] = 0;
+        }
         return err_set(e, PALE_LIMIT, "no process for a deed");
     }
     struct deed *d = &w->deeds[i];
@@ -323,10 +372,13 @@ static int io_order(void *arg, const struct core_deed *o, struct pale_err *e)
                        .born = o->born,
                        .kind = o->kind,
                        .only_idle = o->only_idle,
+                       .is_save = o->kind == CORE_CHANGE && !o->waiter,
                        .ordered_at = w->now};
     d->to = o->kind == CORE_RENAME ? world_slot_named(o->tenant, o->new_name) : s;
     d->effect_at = w->now + world_below(w, most);
     d->report_at = d->effect_at + world_below(w, 500);
+    if (o->kind == CORE_CHANGE && o->waiter)
+        ((struct request *)o->waiter)->deeds++;
     if (o->kind == CORE_MAKE) {
         const struct request *q = o->payload;
         memcpy(d->asked, q->asked, sizeof(d->asked));
@@ -451,6 +503,7 @@ static uint64_t io_chance(void *arg)
 struct core_io world_io(struct world *w)
 {
     return (struct core_io){.arg = w,
+                            .save_after_ms = SAVE_MS,
                             .now_ms = io_now,
                             .unix_ms = io_unix,
                             .chance = io_chance,

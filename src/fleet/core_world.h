@@ -14,6 +14,7 @@
 #define LAG_MS 4000   /* longer than the world takes to be seen */
 #define DEED_MS 40000 /* a deed lasts no longer; less than CORE_DOUBT_MS */
 #define HOUR_MS 3600000LL
+#define SAVE_MS 600000 /* idle for so long, a box gets a checkpoint */
 
 /* What is at one place of the disk. */
 struct site {
@@ -27,7 +28,8 @@ struct site {
     bool in_row;                 /* the command line made it where an intention was on record */
     /* of the place, not of the box */
     int64_t removed_at, keeper_from, keeper_to;
-    int64_t begun_at; /* the last time that a box was made here */
+    int64_t begun_at;   /* the last time that a box was made here */
+    int64_t changed_at; /* … and that its layers were changed */
 };
 
 /* What the daemon has told the core about it, and when it will look again. */
@@ -48,7 +50,7 @@ struct row {
     struct core_terms t;
 };
 
-enum request_kind { CREATE, USE, STOP, REMOVE, RENAME, TERMS };
+enum request_kind { CREATE, USE, STOP, REMOVE, RENAME, TERMS, CHANGE, AWAIT };
 
 struct request {
     enum request_kind kind;
@@ -57,6 +59,7 @@ struct request {
     uint8_t asked[SHA256_BYTES];
     int64_t sent, expires, idle;
     uint64_t born, real; /* which box: as the core knew, and as it was */
+    int deeds;           /* that were begun for it, of a change */
 };
 
 struct deed {
@@ -65,6 +68,7 @@ struct deed {
     uint64_t number, born;
     enum core_deed_kind kind;
     bool only_idle, without_effect;
+    bool is_save; /* CORE_CHANGE that nobody asked for */
     int64_t ordered_at, effect_at, report_at, expires;
     enum pale_code says, result; /* says: instead of its result, if not 0 */
     uint8_t asked[SHA256_BYTES];
@@ -86,7 +90,9 @@ struct world {
     size_t asked;
     uint64_t births, keepers;
     bool strict[KEYS + 1]; /* nothing has happened that makes the core forget this key */
-    struct failure remove_failed[SLOTS], stop_failed[SLOTS];
+    struct failure remove_failed[SLOTS], stop_failed[SLOTS], save_failed[SLOTS];
+    int64_t saved[SLOTS];    /* the idle time that began then has had its checkpoint; 0: none */
+    int64_t saves_full_at;   /* as many were under way as may be */
     int64_t taken_at[SLOTS]; /* a deed to make a box was told, for certain, that there is one already */
     int64_t made[KEYS + 1];
     char bad[200];

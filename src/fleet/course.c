@@ -53,16 +53,30 @@ static void order(struct core *c, struct box *b, enum core_deed_kind kind, bool 
                           .project = b->pub.project,
                           .only_idle = kind == CORE_STOP && background,
                           .born = b->pub.born,
-                          .payload = kind == CORE_MAKE ? b->head->payload : NULL};
+                          .payload = kind == CORE_MAKE || (kind == CORE_CHANGE && !background) ? b->head->payload : NULL,
+                          .waiter = background || !b->head ? NULL : b->head->waiter};
     roll_set_deed(&c->roll, b, d.number);
     b->kind = kind;
     b->background = background;
     b->deed_born = b->pub.born;
     b->fell = false;
+    if (kind == CORE_CHANGE) {
+        b->pub.changing = true;
+        b->pub.was_up = b->up;
+        b->makes = background ? 0 : b->head->more;
+    }
+    if (kind == CORE_CHANGE && background) {
+        b->saved_ms = b->pub.quiet_since_ms;
+        c->saves++;
+    }
     if (c->io.order(c->io.arg, &d, &e) < 0) {
         if (e.code == PALE_OK)
             e.code = PALE_INTERNAL;
-        outcome_done(c, b, &e, "");
+        if (kind == CORE_CHANGE && background) { /* it was not even begun */
+            b->saved_ms = 0;
+            terms_pause(c, &b->save_pause);
+        }
+        outcome_done(c, b, &e, "", "");
     }
 }
 
@@ -82,17 +96,19 @@ static void create_there(struct core *c, struct box *b, struct wait *w)
         queue_refuse(c, b, w, PALE_EXISTS, "there is already a box %s", b->pub.name);
 }
 
-static bool has_room(const struct core *c, const char *tenant)
+/* … for so many more. */
+static bool has_room(const struct core *c, const char *tenant, size_t more)
 {
     size_t all = 0, own = 0;
     for (size_t at = 0; at < c->roll.count[ROLL_NAME]; at++) {
         const struct box *b = c->roll.index[ROLL_NAME][at];
         if (!course_is_shown(b))
             continue;
-        all++;
-        own += strcmp(b->pub.tenant, tenant) == 0;
+        size_t n = 1 + (b->deed && b->kind == CORE_CHANGE ? b->makes : 0); /* with those it is about to make */
+        all += n;
+        own += strcmp(b->pub.tenant, tenant) == 0 ? n : 0;
     }
-    return all < c->io.boxes_max && own < c->io.tenant_boxes_max;
+    return all + more <= c->io.boxes_max && own + more <= c->io.tenant_boxes_max;
 }
 
 /* Puts the row and orders the deed. The row may be there from a former try. */
@@ -110,7 +126,7 @@ static void make(struct core *c, struct box *b, struct wait *w, bool again)
         return;
     }
     t.made_unix_ms = again ? b->pub.terms.made_unix_ms : course_unix(c);
-    if (!has_room(c, w->tenant)) {
+    if (!has_room(c, w->tenant, 1)) {
         queue_refuse(c, b, w, PALE_LIMIT, "no room for box %s: there are as many as may be; remove one first", w->name);
         return;
     }
@@ -271,6 +287,39 @@ static int64_t idle_at(const struct box *b)
     return can ? b->pub.quiet_since_ms + b->pub.terms.idle_ms : -1;
 }
 
+/* A box that nobody uses is kept as it is, once for each time that it falls idle. */
+static int64_t save_at(const struct core *c, const struct box *b)
+{
+    bool can = c->io.save_after_ms > 0 && b->there && b->up && b->pub.jobs == 0 && b->saved_ms != b->pub.quiet_since_ms;
+    int64_t at = b->pub.quiet_since_ms + c->io.save_after_ms;
+    return !can ? -1 : at > b->save_pause.until_ms ? at : b->save_pause.until_ms;
+}
+
+/* Nobody waits for the box: true if time has brought something. */
+static bool step_alone(struct core *c, struct box *b)
+{
+    int64_t now = course_now(c), idle = idle_at(b), save = save_at(c, b);
+    if (idle >= 0 && now >= idle && now >= b->idle_pause.until_ms)
+        order(c, b, CORE_STOP, true);
+    else if (save < 0 || now < save)
+        return false;
+    else if (b->pub.frozen) /* it is as somebody wants it */
+        b->saved_ms = b->pub.quiet_since_ms;
+    else if (c->saves >= CORE_SAVES_MAX)
+        terms_pause(c, &b->save_pause);
+    else
+        order(c, b, CORE_CHANGE, true);
+    return true;
+}
+
+static void change(struct core *c, struct box *b, struct wait *w)
+{
+    if (w->more && !has_room(c, b->pub.tenant, w->more))
+        queue_refuse(c, b, w, PALE_LIMIT, "no room for forks of box %s: there would be more than may be; remove some first", b->pub.name);
+    else
+        order(c, b, CORE_CHANGE, false);
+}
+
 /* The box has expired: true if something was done. */
 static bool step_expired(struct core *c, struct box *b)
 {
@@ -329,13 +378,8 @@ static bool step_there(struct core *c, struct box *b)
         return true;
     if (is_expired(c, b))
         return step_expired(c, b);
-    if (!w) {
-        int64_t idle = idle_at(b);
-        if (idle < 0 || course_now(c) < idle || course_now(c) < b->idle_pause.until_ms)
-            return false;
-        order(c, b, CORE_STOP, true);
-        return true;
-    }
+    if (!w)
+        return step_alone(c, b);
     if (w->kind != WAIT_CREATE && !queue_is_meant(w, b->pub.born))
         return step_absent(c, b);
     switch (w->kind) {
@@ -367,6 +411,12 @@ static bool step_there(struct core *c, struct box *b)
     case WAIT_TERMS:
         change_terms(c, b, w);
         break;
+    case WAIT_CHANGE:
+        change(c, b, w);
+        break;
+    case WAIT_STILL:
+        queue_answer(c, b, w, NULL);
+        break;
     }
     return true;
 }
@@ -386,12 +436,15 @@ static void schedule(struct core *c, struct box *b)
             due[ROLL_MONOTONIC] = sooner(due[ROLL_MONOTONIC], b->look_pause.until_ms);
         bool expired = is_expired(c, b);
         int64_t idle = expired ? -1 : idle_at(b);
+        int64_t save = expired ? -1 : save_at(c, b);
         if (expired)
             due[ROLL_MONOTONIC] = sooner(due[ROLL_MONOTONIC], b->remove_pause.until_ms);
         else if (b->there && b->pub.terms.expires_unix_ms)
             due[ROLL_UNIX] = b->pub.terms.expires_unix_ms;
         if (idle >= 0)
             due[ROLL_MONOTONIC] = sooner(due[ROLL_MONOTONIC], idle > b->idle_pause.until_ms ? idle : b->idle_pause.until_ms);
+        if (save >= 0)
+            due[ROLL_MONOTONIC] = sooner(due[ROLL_MONOTONIC], save);
         if (!b->there && terms_in_doubt(c, b))
             due[ROLL_MONOTONIC] = sooner(due[ROLL_MONOTONIC], b->doubt_ms > c->doubt_ms ? b->doubt_ms : c->doubt_ms);
         else if (!b->there && b->pub.has_terms)
@@ -403,8 +456,10 @@ static void schedule(struct core *c, struct box *b)
 
 enum core_state course_state(const struct core *c, const struct box *b)
 {
-    static const enum core_state DURING[] = {CORE_MAKING, CORE_STARTING, CORE_STOPPING, CORE_REMOVING, CORE_DOWN};
+    static const enum core_state DURING[] = {CORE_MAKING, CORE_STARTING, CORE_STOPPING, CORE_REMOVING, CORE_DOWN, CORE_DOWN};
     static_assert(sizeof(DURING) / sizeof(DURING[0]) == CORE_DEED_KINDS, "each deed has its state");
+    if (b->pub.changing) /* which does not end it */
+        return b->pub.was_up ? CORE_UP : CORE_DOWN;
     if (b->deed)
         return DURING[b->kind];
     if (b->started)

@@ -11,6 +11,7 @@ struct core {
     int64_t doubt_ms; /* until then deeds of a former life may be at work */
     uint64_t deeds, ticks;
     size_t waits;
+    unsigned saves;              /* checkpoints under way */
     struct wait *out, *out_last; /* answers to be delivered */
     bool delivering;
 };

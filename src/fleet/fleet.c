@@ -13,7 +13,6 @@
 #include <sys/inotify.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -58,10 +57,8 @@ static int64_t io_now(void *arg)
 
 static int64_t io_unix(void *arg)
 {
-    struct timespec t;
     (void)arg;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (int64_t)clock_unix_ms();
 }
 
 static uint64_t io_chance(void *arg)
@@ -211,6 +208,13 @@ static void vanished(struct fleet *f, const char *id)
     lookout_drop(f, id);
 }
 
+void fleet_look(struct fleet *f, const char *id)
+{
+    struct place p;
+    if (place_peek(id, &p, NULL) == 0)
+        see(f, &p);
+}
+
 static bool is_id(const char *s, size_t n)
 {
     return n == BOX_ID_LEN && strspn(s, "0123456789abcdef") >= BOX_ID_LEN;
@@ -291,7 +295,9 @@ struct wait {
     fleet_done *done;
     void *arg;
     struct order_payload payload;
+    struct order_change change;
     char *mem;
+    char caller[CALLER_MAX + 1];
 };
 
 static void io_answer(void *arg, void *waiter, const struct core_answer *a)
@@ -303,12 +309,13 @@ static void io_answer(void *arg, void *waiter, const struct core_answer *a)
     free(w);
 }
 
-static struct wait *new_wait(fleet_done *done, void *arg)
+static struct wait *new_wait(const char *caller, fleet_done *done, void *arg)
 {
     struct wait *w = calloc(1, sizeof(*w));
     if (w) {
         w->done = done;
         w->arg = arg;
+        snprintf(w->caller, sizeof(w->caller), "%s", caller);
         return w;
     }
     done(arg, &(struct core_answer){.code = PALE_NO_MEMORY, .text = "out of memory"});
@@ -317,7 +324,7 @@ static struct wait *new_wait(fleet_done *done, void *arg)
 
 void fleet_create(struct fleet *f, const struct fleet_order *o, fleet_done *done, void *arg)
 {
-    struct wait *w = new_wait(done, arg);
+    struct wait *w = new_wait(o->caller, done, arg);
     if (!w)
         return;
     size_t n = strlen(o->policy) + 1, m = strlen(o->sets) + 1;
@@ -328,7 +335,7 @@ void fleet_create(struct fleet *f, const struct fleet_order *o, fleet_done *done
     }
     memcpy(w->mem, o->policy, n);
     memcpy(w->mem + n, o->sets, m);
-    w->payload = (struct order_payload){.policy = w->mem, .sets = w->mem + n, .start = o->start};
+    w->payload = (struct order_payload){.policy = w->mem, .sets = w->mem + n, .start = o->start, .by_hand = o->by_hand};
     struct core_order order = {.tenant = o->tenant,
                                .name = o->name,
                                .key = o->key,
@@ -342,34 +349,34 @@ void fleet_create(struct fleet *f, const struct fleet_order *o, fleet_done *done
     arm(f);
 }
 
-void fleet_use(struct fleet *f, const char *id, fleet_done *done, void *arg)
+void fleet_use(struct fleet *f, const char *id, const char *caller, fleet_done *done, void *arg)
 {
-    struct wait *w = new_wait(done, arg);
+    struct wait *w = new_wait(caller, done, arg);
     if (w)
         core_use(f->core, id, w);
     arm(f);
 }
 
-void fleet_stop(struct fleet *f, const char *id, fleet_done *done, void *arg)
+void fleet_stop(struct fleet *f, const char *id, const char *caller, fleet_done *done, void *arg)
 {
-    struct wait *w = new_wait(done, arg);
+    struct wait *w = new_wait(caller, done, arg);
     if (w)
         core_stop(f->core, id, w);
     arm(f);
 }
 
-void fleet_remove(struct fleet *f, const char *id, fleet_done *done, void *arg)
+void fleet_remove(struct fleet *f, const char *id, const char *caller, fleet_done *done, void *arg)
 {
-    struct wait *w = new_wait(done, arg);
+    struct wait *w = new_wait(caller, done, arg);
     f->counts.removes++;
     if (w)
         core_remove(f->core, id, w);
     arm(f);
 }
 
-void fleet_rename(struct fleet *f, const char *id, const char *name, fleet_done *done, void *arg)
+void fleet_rename(struct fleet *f, const char *id, const char *name, const char *caller, fleet_done *done, void *arg)
 {
-    struct wait *w = new_wait(done, arg);
+    struct wait *w = new_wait(caller, done, arg);
     if (w)
         core_rename(f->core, id, name, w);
     arm(f);
@@ -377,9 +384,32 @@ void fleet_rename(struct fleet *f, const char *id, const char *name, fleet_done 
 
 void fleet_set_terms(struct fleet *f, const char *id, int64_t expires_unix_ms, int64_t idle_ms, fleet_done *done, void *arg)
 {
-    struct wait *w = new_wait(done, arg);
+    struct wait *w = new_wait("", done, arg);
     if (w)
         core_set_terms(f->core, id, expires_unix_ms, idle_ms, w);
+    arm(f);
+}
+
+void fleet_change(struct fleet *f, const char *id, const struct order_change *x, const char *caller, fleet_done *done, void *arg)
+{
+    struct wait *w = new_wait(caller, done, arg);
+    if (w && x->paths && !(w->mem = strdup(x->paths))) {
+        free(w);
+        return done(arg, &(struct core_answer){.code = PALE_NO_MEMORY, .text = "out of memory"});
+    }
+    if (w) {
+        w->change = *x;
+        w->change.paths = w->mem;
+        core_change(f->core, id, &w->change, x->kind == DEED_FORK ? x->count : 0, w);
+    }
+    arm(f);
+}
+
+void fleet_await(struct fleet *f, const char *id, const char *caller, fleet_done *done, void *arg)
+{
+    struct wait *w = new_wait(caller, done, arg);
+    if (w)
+        core_await(f->core, id, w);
     arm(f);
 }
 
@@ -387,7 +417,8 @@ void fleet_set_terms(struct fleet *f, const char *id, int64_t expires_unix_ms, i
 
 static int io_order(void *arg, const struct core_deed *d, struct pale_err *e)
 {
-    return order_deed(arg, d, e);
+    const struct wait *w = d->waiter;
+    return order_deed(arg, d, w ? w->caller : "paled", e);
 }
 
 static void io_link(void *arg, const char *id)
@@ -405,10 +436,11 @@ const char *fleet_state_name(const struct core_box *b)
     return names[b->state];
 }
 
-int fleet_open(struct fleet *f, struct loop *loop, struct registry *r, int steward_fd, struct pale_err *e)
+int fleet_open(struct fleet *f, struct loop *loop, struct registry *r, int steward_fd, int64_t save_after_ms, struct pale_err *e)
 {
     *f = (struct fleet){.loop = loop, .registry = r, .steward_fd = steward_fd, .timer = {.fire = on_due}, .notify = {.fd = -1}};
     struct core_io io = {.arg = f,
+                         .save_after_ms = save_after_ms,
                          .now_ms = io_now,
                          .unix_ms = io_unix,
                          .chance = io_chance,

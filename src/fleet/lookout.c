@@ -74,16 +74,23 @@ static void tell_box(struct fleet *f, const char *kind, const char *id)
         events_tell(&f->events, kind, id, b->tenant, b->name, "");
 }
 
+/* A box whose layers are changed gets another keeper: it was up all the time, for all that others are told. */
+static bool is_up_in_change(struct fleet *f, const char *id)
+{
+    const struct core_box *b = core_by_id(f->core, id);
+    return b && b->changing && b->was_up;
+}
+
 /* The keeper is not there, or no longer. */
 static void lose(struct lookout *w)
 {
     struct fleet *f = w->fleet;
     char id[BOX_ID_LEN + 1];
-    bool was_up = w->up;
+    bool was_up = w->up || is_up_in_change(f, w->id);
     memcpy(id, w->id, sizeof(id));
     forget(f, w);
     core_down(f->core, id);
-    if (was_up)
+    if (was_up && !is_up_in_change(f, id))
         tell_box(f, "box.down", id);
     fleet_settle(f);
 }
@@ -104,14 +111,15 @@ static void take_info(struct lookout *w, const struct frame *fr)
     snprintf(w->policy_digest, sizeof(w->policy_digest), "%s", m.policy_digest);
     w->up = true;
     if (first) {
+        bool was_up = is_up_in_change(f, w->id);
         f->live++;
-        core_up(f->core, w->id);
+        core_up(f->core, w->id, (unsigned)w->jobs);
         if (w->dead)
             return;
-        if (!w->adopted)
+        if (!w->adopted && !was_up)
             tell_box(f, "box.up", w->id);
-    }
-    core_jobs(f->core, w->id, (unsigned)w->jobs);
+    } else
+        core_jobs(f->core, w->id, (unsigned)w->jobs);
     core_frozen(f->core, w->id, frozen);
     if (w->frozen != frozen)
         tell_box(f, frozen ? "box.frozen" : "box.thawed", w->id);
@@ -136,6 +144,9 @@ static void tell_job(struct lookout *w, const struct msg_job *m)
     if (m->state == JOB_ENDED) {
         json_u64(&j, "exit", m->status);
         json_u64(&j, "signal", m->signal);
+        for (const struct msg_result_name *n = msg_result_names; n->name; n++)
+            if (m->flags & n->flag)
+                json_bool(&j, n->name, true);
     }
     events_tell(&f->events, m->state == JOB_ENDED ? "job.ended" : "job.started", w->id, b->tenant, b->name,
                 text.failed ? "" : buf_text(&text));

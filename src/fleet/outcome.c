@@ -37,11 +37,12 @@ static bool is_doubtful(enum pale_code code)
 
 void outcome_vanish(struct core *c, struct box *b)
 {
-    b->there = b->up = b->linking = b->started = b->pub.frozen = false;
+    b->there = b->up = b->linking = b->started = b->pub.frozen = b->pub.changing = false;
+    b->saved_ms = 0;
     b->fell = true;
     b->pub.jobs = 0;
     b->pub.born = 0;
-    b->idle_pause = b->remove_pause = b->look_pause = (struct pause){0};
+    b->idle_pause = b->remove_pause = b->look_pause = b->save_pause = (struct pause){0};
     if (!b->pub.project)
         roll_set_id(&c->roll, b, "");
 }
@@ -97,6 +98,7 @@ void outcome_linked(struct core *c, struct box *b, bool up)
     struct pale_err e;
     bool failed = b->linking && b->started && !up;
     b->linking = b->started = false;
+    b->pub.changing = b->pub.changing && b->deed; /* until then it is not known how the box came out of it */
     if (!failed)
         return;
     (void)err_set(&e, PALE_GONE, "box %s was started and has ended at once; its audit log says why", b->pub.name);
@@ -265,7 +267,37 @@ static void done_rename(struct core *c, struct box *b, const struct pale_err *ho
     course_run(c, to);
 }
 
-void outcome_done(struct core *c, struct box *b, const struct pale_err *how, const char *id)
+/* What was told goes with the answer; without memory for it the answer goes alone. */
+static char *keep_text(struct core *c, const char *text)
+{
+    size_t n = strlen(text) + 1;
+    char *kept = c->io.grow(c->io.arg, NULL, n);
+    if (kept)
+        memcpy(kept, text, n);
+    return kept;
+}
+
+static void done_change(struct core *c, struct box *b, const struct pale_err *how, const char *text)
+{
+    struct wait *w = b->background ? NULL : b->head;
+    c->saves -= b->background;
+    if (is_lost(c, b, how) || !b->there || (b->deed_born && b->pub.born != b->deed_born)) {
+        b->pub.changing = false;
+        return; /* who waits learns it when it is his turn */
+    }
+    if (how->code == PALE_OK)
+        b->save_pause = (struct pause){0};
+    /* The keeper we had a link to may have ended without our knowing yet; the one there is now is asked how the box stands. */
+    b->linking = true;
+    c->io.link(c->io.arg, b->pub.id);
+    if (!w || w->kind != WAIT_CHANGE)
+        return;
+    if (how->code == PALE_OK)
+        w->told = keep_text(c, text);
+    queue_answer(c, b, w, how->code == PALE_OK ? NULL : how);
+}
+
+void outcome_done(struct core *c, struct box *b, const struct pale_err *how, const char *id, const char *text)
 {
     roll_set_deed(&c->roll, b, 0);
     b->held++;
@@ -284,6 +316,9 @@ void outcome_done(struct core *c, struct box *b, const struct pale_err *how, con
         break;
     case CORE_RENAME:
         done_rename(c, b, how, id);
+        break;
+    case CORE_CHANGE:
+        done_change(c, b, how, text);
         break;
     case CORE_DEED_KINDS:
         break;

@@ -4,8 +4,8 @@
 
 #include "fleet/course.h"
 
-/* A deed has ended. Followed by course_run. */
-void outcome_done(struct core *c, struct box *b, const struct pale_err *how, const char *id);
+/* A deed has ended; text: what it tells. Followed by course_run. */
+void outcome_done(struct core *c, struct box *b, const struct pale_err *how, const char *id, const char *text);
 
 /* Whether there is a link is told, which somebody may wait for. Followed by course_run. */
 void outcome_linked(struct core *c, struct box *b, bool up);

@@ -7,7 +7,7 @@
 
 #include "fleet/core.h"
 
-enum wait_kind { WAIT_CREATE, WAIT_USE, WAIT_STOP, WAIT_REMOVE, WAIT_RENAME, WAIT_TERMS };
+enum wait_kind { WAIT_CREATE, WAIT_USE, WAIT_STOP, WAIT_REMOVE, WAIT_RENAME, WAIT_TERMS, WAIT_CHANGE, WAIT_STILL };
 
 /* Somebody who waits in a box's queue, and later for the delivery of his answer. */
 struct wait {
@@ -19,6 +19,8 @@ struct wait {
     void *payload;
     char tenant[CORE_TENANT_MAX + 1], name[BOX_NAME_MAX + 1]; /* create: of the box; rename: the new name */
     struct core_terms terms;                                  /* create, terms: what is asked */
+    unsigned more;                                            /* change: boxes it makes */
+    char *told;                                               /* … and what it told; NULL: nothing */
     struct pale_err err;
     bool has_box;
     struct core_box box;
@@ -43,6 +45,7 @@ struct box {
     bool background;     /* nobody waits for it */
     uint64_t deed_born;  /* of whom it was ordered */
     bool made_again;     /* CORE_MAKE: an earlier try may be under way, whose box is as good, and must be found where it is */
+    unsigned makes;      /* CORE_CHANGE: so many more boxes */
     bool fell;           /* CORE_STOP: the link broke since */
     bool linking;        /* whether there is a link will be told */
     bool started;        /* … and there should be */
@@ -53,7 +56,8 @@ struct box {
     struct wait *head, *tail;
     unsigned waits;
 
-    struct pause row_pause, idle_pause, remove_pause, look_pause;
+    struct pause row_pause, idle_pause, remove_pause, look_pause, save_pause;
+    int64_t saved_ms; /* the idle time that began then has had its checkpoint; 0: none */
     int64_t doubt_ms; /* until then a deed that ended doubtfully may change it */
     unsigned held;    /* somebody on the stack has it: it must not be forgotten */
     uint64_t ticked;

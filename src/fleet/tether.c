@@ -91,9 +91,11 @@ static void on_ready(struct loop_source *s, uint32_t events)
 {
     struct tether *l = (struct tether *)((char *)s - offsetof(struct tether, source));
     l->busy = true;
-    if ((events & EPOLLOUT) && !flush(l))
-        end(l);
-    if (!l->dead && !l->ended && (events & EPOLLOUT) && l->out.len == 0 && l->use->room)
+    bool takes = !(events & EPOLLOUT) || flush(l);
+    /* One that has left takes nothing more, but may have said why: that is heard first, and then its end. */
+    if (!takes)
+        buf_clear(&l->out);
+    if (!l->dead && !l->ended && takes && (events & EPOLLOUT) && l->out.len == 0 && l->use->room)
         l->use->room(l);
     if (!l->dead && !l->ended && l->kicked && !l->paused) {
         l->kicked = false;
@@ -161,7 +163,7 @@ void tether_close(struct tether *l)
         release(l);
 }
 
-bool tether_send(struct tether *l, uint8_t type, const void *p, size_t n)
+bool tether_put(struct tether *l, uint8_t type, const void *p, size_t n)
 {
     uint8_t head[FRAME_HEAD];
     if (l->ended || l->dead || l->out.len + FRAME_HEAD + n > OUT_MAX)
@@ -171,6 +173,13 @@ bool tether_send(struct tether *l, uint8_t type, const void *p, size_t n)
         return false;
     buf_add(&l->out, head, sizeof(head));
     buf_add(&l->out, p, n);
+    return true;
+}
+
+bool tether_send(struct tether *l, uint8_t type, const void *p, size_t n)
+{
+    if (!tether_put(l, type, p, n))
+        return false;
     /* One that has left is noticed where reading is. */
     (void)flush(l);
     set_events(l);

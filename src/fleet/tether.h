@@ -44,8 +44,10 @@ int tether_take(struct loop *loop, int fd, const struct tether_use *use, void *o
 /* Closes and frees it, from its own callbacks too. NULL is fine. */
 void tether_close(struct tether *l);
 
-/* False if it is cut, or has more under way than it may: then nothing of this was sent. */
+/* Sends a frame, or puts it ahead of the next that is sent. False if it is cut, or has more under way than it may: then nothing of this was
+ * sent. */
 bool tether_send(struct tether *l, uint8_t type, const void *p, size_t n);
+bool tether_put(struct tether *l, uint8_t type, const void *p, size_t n);
 
 /* The same for bytes that are frames already, or parts of some. */
 bool tether_pass(struct tether *l, const void *p, size_t n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the builtins: the table of names, and those that show (read, open, list, stat). Others are in init/draft.c (write),
- * init/names.c, init/watch.c and init/pack.c. */
+ * init/names.c, init/watch.c, init/pack.c and in files of their own name. */
 #include "init/builtin.h"
 
 #include <dirent.h>
@@ -16,21 +16,32 @@
 #include "base/own.h"
 #include "base/weak.h"
 #include "init/draft.h"
+#include "init/edit.h"
+#include "init/glob.h"
+#include "init/grep.h"
+#include "init/layer.h"
+#include "init/lines.h"
 #include "init/names.h"
 #include "init/pack.h"
+#include "init/patch.h"
 #include "init/watch.h"
 #include "wire/fileline.h"
 
 int builtin_fail(const struct pale_err *e)
 {
-    dprintf(2, "%s\n", e->text);
+    bool full = e->os == ENOSPC || e->os == EDQUOT;
+    dprintf(2, "%s%s\n", e->text, full ? "; the box has no room left: remove files, or raise limits.disk" : "");
     return file_status(e);
 }
 
 int builtin_fail_os(const char *what, const char *path)
 {
     struct pale_err e;
-    err_os(&e, "%s %.400s", what, path);
+    /* A folder of the host's that root's boxes see through a map of one id. */
+    if (errno == EOVERFLOW)
+        err_set(&e, PALE_DENIED, "%s %.400s: nobody but the box's user can own files there", what, path);
+    else
+        err_os(&e, "%s %.400s", what, path);
     return builtin_fail(&e);
 }
 
@@ -43,8 +54,7 @@ int builtin_bad_words(const struct msg_exec *m)
 
 /* --- bytes of a file --- */
 
-/* Opens for reading without being caught by a FIFO or a device that a box may have put there. */
-static int open_plain(const char *path, struct stat *ret)
+int builtin_open_plain(const char *path, struct stat *ret)
 {
     if (weak_word("plain-open"))
         return open(path, O_RDONLY | O_CLOEXEC);
@@ -98,13 +108,13 @@ static int do_read(const struct msg_exec *m)
     uint64_t sent;
     if (!take_range(m, &r))
         return builtin_bad_words(m);
-    own_fd fd = open_plain(m->argv[1], &st);
+    own_fd fd = builtin_open_plain(m->argv[1], &st);
     return fd < 0 || copy_out(fd, &r, &sent) < 0 ? builtin_fail_os("read", m->argv[1]) : 0;
 }
 
 /* --- entries --- */
 
-static char type_letter(mode_t mode)
+char builtin_type_letter(mode_t mode)
 {
     static const struct {
         mode_t type;
@@ -129,7 +139,7 @@ static bool flush(void)
 
 static bool put_entry(const struct stat *st, const char *name, const char *target)
 {
-    struct file_entry en = {.type = type_letter(st->st_mode),
+    struct file_entry en = {.type = builtin_type_letter(st->st_mode),
                             .mode = st->st_mode & 07777,
                             .size = st->st_size > 0 ? (uint64_t)st->st_size : 0,
                             .inode = st->st_ino,
@@ -166,7 +176,7 @@ static int do_open(const struct msg_exec *m)
     uint64_t sent;
     if (!take_range(m, &r))
         return builtin_bad_words(m);
-    own_fd fd = open_plain(m->argv[1], &st);
+    own_fd fd = builtin_open_plain(m->argv[1], &st);
     if (fd < 0)
         return builtin_fail_os("open", m->argv[1]);
     uint64_t size = st.st_size > 0 ? (uint64_t)st.st_size : 0, there = r.offset < size ? size - r.offset : 0;
@@ -219,7 +229,9 @@ static const struct {
     {"read", 2, 4, NULL, do_read},     {"open", 4, 4, NULL, do_open},          {"write", 4, 4, NULL, draft_write},
     {"list", 2, 2, NULL, do_list},     {"stat", 2, 3, "follow", do_stat},      {"mkdir", 2, 3, "parents", names_mkdir},
     {"move", 3, 4, "new", names_move}, {"remove", 2, 3, "tree", names_remove}, {"watch", 2, 3, "tree", watch_run},
-    {"pack", 2, 2, NULL, pack_out},    {"unpack", 2, 2, NULL, pack_in},
+    {"pack", 2, 2, NULL, pack_out},    {"unpack", 2, 2, NULL, pack_in},        {"lines", 6, 6, NULL, lines_run},
+    {"edit", 3, 3, NULL, edit_run},    {"glob", 5, 5, NULL, glob_run},         {"grep", 9, 9, NULL, grep_run},
+    {"patch", 3, 3, NULL, patch_run},  {"layer", 3, 3, NULL, layer_run},
 };
 
 int builtin_run(const struct msg_exec *m)

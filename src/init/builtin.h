@@ -15,10 +15,19 @@
  *     remove PATH [tree]               a file, a symlink, an empty folder; with tree a folder with all that is in it
  *     watch PATH [tree]                happenings, until standard input ends (init/watch.h)
  *     pack PATH, unpack PATH           trees (init/pack.h)
+ *     lines PATH from|tail N COUNT BYTES   COUNT lines from the Nth on, or the last N; whole ones in BYTES, but for a single one
+ *     edit PATH once|all               the first text on standard input, which is there once, becomes the second; or each does
+ *     glob PATH PATTERN LIMIT plain|hidden   the newest of what matches below a folder (init/walk.h)
+ *     grep PATH PATTERN GLOB FLAGS BEFORE AFTER MODE LIMIT   lines that match in a file or below a folder (init/grep.h)
+ *     patch FOLDER write|check         the patch on standard input, on files below a folder, or whether it would fit (init/changes.h)
+ *     layer FOLDER whole|hide|lay      a layer of an image on standard input, laid onto a folder (init/layer.h)
  *
- * Entries, happenings and the exit status are those of wire/fileline.h; a request that fails says why in a line on standard
- * error, for people. */
+ * Entries, happenings and the exit status are those of wire/fileline.h, what the requests from lines on answer that of wire/answer.h;
+ * a request that fails says why in a line on standard error, for people. Paths that do not begin with a slash are relative to the
+ * folder that commands begin in. */
 #pragma once
+
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "wire/message.h"
@@ -34,3 +43,9 @@ int builtin_fail_os(const char *what, const char *path);
 
 /* The same for a request whose words are not those above. */
 int builtin_bad_words(const struct msg_exec *m);
+
+/* Opens a file for reading without being caught by a FIFO or a device that a box may have put there. -1 with errno. */
+int builtin_open_plain(const char *path, struct stat *ret);
+
+/* The letter of a type in an entry (wire/fileline.h). */
+char builtin_type_letter(mode_t mode);

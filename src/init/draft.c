@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the builtin that writes a file.
+/* Owns drafts, and the builtin that writes a file.
  *
  * How it works: the content goes into a file without a name in the folder where it shall be, which vanishes with us if we are
  * killed. When its end has come and not merely our input's, the file gets its name: by link where nothing stands there, else under
@@ -173,4 +173,42 @@ int draft_write(const struct msg_exec *m)
     if (fchmod(d.fd, (mode_t)mode) < 0 || !publish(&d, new))
         return builtin_fail_os("write", path);
     return 0;
+}
+
+/* --- content that is at hand --- */
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
+           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* The owner is kept or nothing is changed; the group is kept where we may. */
+static int keep_owner(const struct draft *d, const char *path, const struct stat *was, struct pale_err *e)
+{
+    struct stat st;
+    if (fstat(d->fd, &st) < 0)
+        return err_os(e, "write %.400s", path);
+    if (st.st_uid != was->st_uid && fchown(d->fd, was->st_uid, (gid_t)-1) < 0)
+        return err_set(e, PALE_DENIED, "write %.400s: it belongs to another user of the box", path);
+    if (st.st_gid != was->st_gid)
+        (void)!fchown(d->fd, (uid_t)-1, was->st_gid);
+    return 0;
+}
+
+int draft_put(const char *path, const struct draft_content *c, struct pale_err *e)
+{
+    struct stat now;
+    own_draft d = {.dir_fd = -1, .fd = -1};
+    /* Who may not write the file may not replace it either, though the folder would let him. */
+    if ((c->was && access(path, W_OK) < 0) || !draft_open(&d, path) || !fd_write_full(d.fd, c->p, c->n))
+        return err_os(e, "write %.400s", path);
+    int r = c->was ? keep_owner(&d, path, c->was, e) : 0;
+    if (r < 0)
+        return r;
+    if (fchmod(d.fd, c->was ? c->was->st_mode & 0777 : c->mode) < 0)
+        return err_os(e, "write %.400s", path);
+    if (c->was && (lstat(path, &now) < 0 || !is_same(&now, c->was)))
+        return err_set(e, PALE_BUSY, "write %.400s: somebody changed it meanwhile; read it again", path);
+    return publish(&d, !c->was) ? 0 : err_os(e, "write %.400s", path);
 }

@@ -21,6 +21,7 @@
 #include "base/own.h"
 #include "init/freezer.h"
 #include "init/reaper.h"
+#include "init/room.h"
 #include "init/spare.h"
 #include "policy/policy.h"
 
@@ -501,6 +502,8 @@ void job_report(struct jobs *js, const struct report *r)
         j->exit.peak_kib = r->peak_kib;
         if (j->killing)
             j->exit.flags |= EXIT_KILLED;
+        if (r->value != 0 && !(j->exit.flags & EXIT_NOT_STARTED))
+            j->exit.flags |= room_missing();
         if (r->last)
             j->runner = 0; /* it has nothing left to wait for and ends by itself */
         note_exit(j);

@@ -39,6 +39,7 @@ struct job {
     int kill_rounds, quiet_rounds;
     int64_t next_round_ms;
     int pending_signal;  /* came before the command was born; 0: none */
+    bool signalled;      /* it was sent one, and may have died of it before its program began */
     int64_t tell_pid_us; /* when the keeper is told the pid; most commands have ended by then */
     uint64_t cpu_ms;
     int64_t cpu_check_ms;

@@ -39,7 +39,7 @@ static int make_one(const char *path)
     return -1;
 }
 
-static int make_parents(const char *path)
+int names_make_parents(const char *path)
 {
     char part[PATH_BYTES_MAX];
     size_t n = strlen(path);
@@ -60,7 +60,7 @@ static int make_parents(const char *path)
 int names_mkdir(const struct msg_exec *m)
 {
     const char *path = m->argv[1];
-    return (m->argc == 3 ? make_parents(path) : mkdir(path, 0755)) < 0 ? builtin_fail_os("make folder", path) : 0;
+    return (m->argc == 3 ? names_make_parents(path) : mkdir(path, 0755)) < 0 ? builtin_fail_os("make folder", path) : 0;
 }
 
 int names_move(const struct msg_exec *m)
@@ -70,8 +70,10 @@ int names_move(const struct msg_exec *m)
     int r = m->argc == 4 ? names_rename_new(AT_FDCWD, from, AT_FDCWD, to) : rename(from, to);
     if (r == 0)
         return 0;
-    if (errno == EXDEV)
-        err_set(&e, PALE_UNSUPPORTED, "move %.250s to %.250s: they lie on different mounts of the box; copy it, then remove the original",
+    struct stat st;
+    bool apart = errno == EXDEV && lstat(from, &st) == 0;
+    if (apart)
+        err_set(&e, PALE_BAD_INPUT, "move %.250s to %.250s: they lie on different mounts of the box; copy it, then remove the original",
                 from, to);
     else
         err_os(&e, "move %.250s to %.250s", from, to);

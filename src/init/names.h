@@ -11,3 +11,6 @@ int names_remove(const struct msg_exec *m);
 
 /* A rename that replaces nothing: 0, or -1 with errno. */
 int names_rename_new(int from_fd, const char *from, int to_fd, const char *to);
+
+/* A folder and those above it, as far as they are not there: 0, or -1 with errno. */
+int names_make_parents(const char *path);

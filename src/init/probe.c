@@ -214,14 +214,14 @@ ATTEMPT(TOO_MANY)
 ATTEMPT(SCRATCH_SIZE)
 {
     struct statvfs st;
-    uint64_t kib = statvfs("/var/tmp", &st) == 0 ? (uint64_t)st.f_blocks * st.f_frsize / 1024 : 0;
+    uint64_t kib = statvfs("/run", &st) == 0 ? (uint64_t)st.f_blocks * st.f_frsize / 1024 : 0;
     return kib < PROBE_NOT_TRIED ? (uint32_t)kib : 0;
 }
 
 ATTEMPT(TOO_LARGE)
 {
     struct statvfs st;
-    own_fd fd = open("/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    own_fd fd = open("/run", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0 || fstatvfs(fd, &st) < 0)
         return 0;
     return got(fallocate(fd, 0, 0, (off_t)(st.f_blocks * st.f_frsize + st.f_frsize)));

@@ -45,6 +45,7 @@ void reaper_signal(struct job *j, int sig)
         j->pending_signal = sig; /* for a command that is not born yet */
         return;
     }
+    j->signalled = true;
     /* Before it has a session of its own it is alone; it blocks signals until its program starts. */
     if (kill(-j->command, sig) < 0 && errno == ESRCH)
         kill(j->command, sig);

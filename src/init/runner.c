@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "confine/caps.h"
 #include "confine/kernel.h"
+#include "confine/pretence.h"
 #include "confine/seccomp.h"
 #include "confine/slice.h"
 #include "confine/weaken.h"
@@ -117,9 +118,8 @@ static void lock_syscalls(const struct child *c)
     struct pale_err e;
     if (!is_weak(conf->weaken, WEAKEN_NNP) && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         fail(c, STAGE_CONFINE, errno);
-    if (is_weak(conf->weaken, WEAKEN_SECCOMP) || is_weak(conf->weaken, WEAKEN_PROFILE))
-        return;
-    if (seccomp_load(seccomp_for((enum policy_seccomp)conf->seccomp), &e) < 0)
+    bool bare = is_weak(conf->weaken, WEAKEN_SECCOMP) || is_weak(conf->weaken, WEAKEN_PROFILE);
+    if ((!bare && seccomp_load(seccomp_for((enum policy_seccomp)conf->seccomp), &e) < 0) || (conf->pretence && pretence_load(&e) < 0))
         fail(c, STAGE_CONFINE, e.os);
 }
 

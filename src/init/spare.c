@@ -122,7 +122,7 @@ bool spare_rescue(struct jobs *js, struct job *j)
 {
     static struct msg_exec m;
     int slot = (int)(j - js->job);
-    if (j->killing || j->chan == JOB_NONE || job_has_begun(js, j))
+    if (j->killing || j->signalled || j->chan == JOB_NONE || job_has_begun(js, j))
         return false;
     for (int i = 0; i < SPARES_MAX; i++)
         if (js->given[i].slot == slot && js->given[i].generation == j->generation) {

@@ -284,13 +284,47 @@ static const struct {
     {IN_MOVED_TO, FILE_MOVED_TO}, {IN_MODIFY, FILE_CHANGED}, {IN_ATTRIB, FILE_CHANGED},
 };
 
+/* A folder that has left its place. Where it arrives is told next, if it is in the tree: then it stays watched, and nothing that happens in
+ * it meanwhile is lost. */
+static struct {
+    int slot; /* 0: none, for the top never leaves so */
+    uint32_t cookie;
+} leaving;
+
+static void forget_leaving(void)
+{
+    if (leaving.slot)
+        give_up_tree(leaving.slot);
+    leaving.slot = 0;
+}
+
+static bool arrive(int slot, const char *name)
+{
+    size_t n = strlen(name);
+    struct slot *moved = &w.slot[leaving.slot];
+    if (!leaving.slot || n > FILE_NAME_MAX || !path_of(slot, name))
+        return false;
+    moved->parent = slot;
+    memcpy(moved->name, name, n + 1);
+    leaving.slot = 0;
+    return true;
+}
+
 /* A folder in a tree that comes or goes. What comes by a move is watched before it is told, so that whoever then looks into it
  * misses nothing. */
-static int follow_folder(enum file_happening kind, int slot, const char *name, struct pale_err *e)
+static int follow_folder(enum file_happening kind, uint32_t cookie, int slot, const char *name, struct pale_err *e)
 {
     int was = find_name(slot, name);
-    if (was >= 0 && (kind == FILE_REMOVED || kind == FILE_MOVED_FROM || kind == FILE_MOVED_TO))
+    if (was >= 0 && (kind == FILE_REMOVED || kind == FILE_MOVED_TO))
         give_up_tree(was); /* the last: it replaced an empty one */
+    if (was >= 0 && kind == FILE_MOVED_FROM) {
+        leaving.slot = was;
+        leaving.cookie = cookie;
+    }
+    if (kind == FILE_MOVED_TO && arrive(slot, name))
+        return tell_in(kind, true, slot, name) ? 0 : err_os(e, "tell");
+    if (kind != FILE_MOVED_FROM)
+        forget_leaving();
     bool comes = kind == FILE_CREATED || kind == FILE_MOVED_TO;
     if (kind == FILE_CREATED && !tell_in(kind, true, slot, name))
         return err_os(e, "tell");
@@ -303,6 +337,8 @@ static int follow_folder(enum file_happening kind, int slot, const char *name, s
 /* 1 when it was the last. */
 static int take_event(const struct inotify_event *ev, struct pale_err *e)
 {
+    if (!(ev->mask & IN_MOVED_TO) || ev->cookie != leaving.cookie)
+        forget_leaving();
     if (ev->mask & IN_Q_OVERFLOW)
         return tell(FILE_OVERFLOW, false, "") ? begin_anew(e) : err_os(e, "tell");
     int slot = find_wd(ev->wd);
@@ -323,7 +359,7 @@ static int take_event(const struct inotify_event *ev, struct pale_err *e)
         if (!(ev->mask & kinds[i].bit))
             continue;
         if (w.tree && folder && name[0])
-            return follow_folder(kinds[i].kind, slot, name, e);
+            return follow_folder(kinds[i].kind, ev->cookie, slot, name, e);
         return tell_in(kinds[i].kind, folder, slot, name) ? 0 : err_os(e, "tell");
     }
     return 0;

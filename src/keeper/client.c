@@ -16,7 +16,9 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/handing.h"
 #include "base/own.h"
+#include "base/path.h"
 #include "keeper/keeper.h"
 #include "wire/frame.h"
 
@@ -44,6 +46,7 @@ struct client *client_add(struct keeper *k, int fd)
     }
     memset(c, 0, offsetof(struct client, first_in));
     c->k = k;
+    snprintf(c->caller, sizeof(c->caller), "local");
     c->source = (struct loop_source){.fd = fd, .ready = client_ready};
     buf_init_lent(&c->in, CLIENT_IN_MAX + 16384, c->first_in, sizeof(c->first_in));
     buf_init_lent(&c->out, CLIENT_OUT_MAX, c->first_out, sizeof(c->first_out));
@@ -75,12 +78,16 @@ void client_drop(struct client *c)
         }
     k->client_count--;
     proof_client_left(c);
+    freeze_client_left(c);
     loop_remove(&k->loop, &c->source);
     close(c->source.fd);
     struct kjob *j = c->job;
     if (j) {
+        const char *was = k->audit.caller;
+        k->audit.caller = c->caller;
         j->client = NULL;
         work_client_left(j);
+        k->audit.caller = was;
     }
     stop_feeding(c);
     buf_done(&c->in);
@@ -288,7 +295,7 @@ static void ask_about_job(struct client *c, uint8_t type, const struct frame *f)
         if ((j->state == JOB_QUEUED || j->chan != JOBS_MAX) && ref.signal == 0)
             work_kill(j);
         else if (j->state == JOB_RUNNING && ref.signal <= 64)
-            wire_send_u64(c->k, TO_SIGNAL, j->chan, ref.signal);
+            work_signal(j, ref.signal);
         client_tell_end(c, j);
         return;
     }
@@ -308,6 +315,23 @@ static void ask_about_job(struct client *c, uint8_t type, const struct frame *f)
         joblog_send(c);
     } else if (j->state == JOB_ENDED)
         client_tell_end(c, j);
+}
+
+bool client_is_caller(const char *text)
+{
+    return path_is_box_name(text) && strlen(text) <= CALLER_MAX;
+}
+
+static void take_preface(struct client *c, const struct frame *f)
+{
+    struct msg_preface m;
+    if (c->prefaced || !msg_preface_parse(f->data, f->len, &m) || !client_is_caller(m.caller) || strlen(m.input) >= sizeof(c->input)) {
+        client_error(c, PALE_PROTOCOL, "the preface of a request cannot be read, or comes twice");
+        return;
+    }
+    c->prefaced = true;
+    snprintf(c->caller, sizeof(c->caller), "%s", m.caller);
+    snprintf(c->input, sizeof(c->input), "%s", m.input);
 }
 
 /* False: it must wait for credit. */
@@ -366,7 +390,7 @@ static bool running_frame(struct client *c, const struct frame *f)
         if (!msg_u64_parse(f->data, f->len, &v) || v < 1 || v > 64)
             return true;
         if (j->state == JOB_RUNNING)
-            wire_send_u64(k, TO_SIGNAL, j->chan, v);
+            work_signal(j, v);
         else if (j->state == JOB_QUEUED && v != SIGUSR1 && v != SIGUSR2)
             work_kill(j); /* it has no process yet that could answer */
         return true;
@@ -378,6 +402,53 @@ static bool running_frame(struct client *c, const struct frame *f)
         client_error(c, PALE_PROTOCOL, "unexpected message while a command runs");
         return true;
     }
+}
+
+/* Deeds that others do on the box while it runs. A client cannot make the log tell of any other. */
+static void note(struct client *c, const struct frame *f)
+{
+    static const char *const events[] = {"box.snapshot", "box.fork", "box.export", "snapshot.remove", "review.apply", "review.discard"};
+    struct msg_note m;
+    struct pale_err e = {0};
+    bool known = false;
+    if (!msg_note_parse(f->data, f->len, &m)) {
+        client_error(c, PALE_PROTOCOL, "the note cannot be read");
+        return;
+    }
+    for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
+        known = known || strcmp(events[i], m.event) == 0;
+    if (!known) {
+        client_error(c, PALE_PROTOCOL, "the log holds no such deeds of others");
+        return;
+    }
+    struct json *j = audit_begin(&c->k->audit, m.event);
+    json_text(j, "what", m.what);
+    if (audit_commit(&c->k->audit, &e) < 0) {
+        client_error(c, e.code, e.text);
+        return;
+    }
+    client_send(c, TELL_DONE, NULL, 0);
+    client_finish(c);
+}
+
+static void stop(struct client *c, uint8_t word)
+{
+    struct keeper *k = c->k;
+    bool busy = (word == STOP_WORD_IDLE && k->running > 0) || (word == STOP_WORD_EMPTY && !work_is_empty(k));
+    if (busy) {
+        client_error(c, PALE_BUSY, "a command runs in the box");
+        return;
+    }
+    if (word == STOP_WORD_EMPTY)
+        handover_write(k);
+    uint8_t head[FRAME_HEAD];
+    frame_put_head(head, TELL_DONE, 0, 0);
+    /* Who stops an empty box mostly starts it again at once, and can give the home of its ids to the next keeper. */
+    if (word != STOP_WORD_EMPTY || c->out.len > 0 ||
+        handing_send(c->source.fd, head, sizeof(head), k->ids_home, MSG_DONTWAIT) != FRAME_HEAD)
+        client_send(c, TELL_DONE, NULL, 0);
+    client_finish(c);
+    keeper_stop(k);
 }
 
 static bool take_frame(struct client *c, const struct frame *f)
@@ -392,6 +463,9 @@ static bool take_frame(struct client *c, const struct frame *f)
         return true;
     }
     switch (f->type) {
+    case ASK_PREFACE:
+        take_preface(c, f);
+        return true;
     case ASK_EXEC:
         work_exec(c, f->data, f->len);
         return true;
@@ -419,19 +493,16 @@ static bool take_frame(struct client *c, const struct frame *f)
         proof_ask(c, f->len == 1 && f->data[0] == 1);
         return true;
     case ASK_FREEZE:
-        freeze_ask(c);
+        freeze_ask(c, f->len == 1 && f->data[0] == 1);
         return true;
     case ASK_THAW:
         freeze_ask_thaw(c);
         return true;
+    case ASK_NOTE:
+        note(c, f);
+        return true;
     case ASK_STOP:
-        if (f->len == 1 && f->data[0] == 1 && c->k->running > 0) {
-            client_error(c, PALE_BUSY, "a command runs in the box");
-            return true;
-        }
-        client_send(c, TELL_DONE, NULL, 0);
-        client_finish(c);
-        keeper_stop(c->k);
+        stop(c, f->len == 1 ? f->data[0] : 0);
         return true;
     default:
         client_error(c, PALE_PROTOCOL, "unknown request");
@@ -444,6 +515,8 @@ static void take_frames(struct client *c)
     size_t at = 0, used = 0;
     struct frame f;
     int got = 0;
+    const char *was = c->k->audit.caller;
+    c->k->audit.caller = c->caller;
     while (!c->finished && !c->stalled && (got = frame_parse(c->in.data + at, c->in.len - at, &f, &used)) == 1) {
         if (!take_frame(c, &f)) {
             c->stalled = true;
@@ -451,6 +524,7 @@ static void take_frames(struct client *c)
         }
         at += used;
     }
+    c->k->audit.caller = was;
     buf_consume(&c->in, at);
     if (got < 0)
         client_error(c, PALE_PROTOCOL, "that is not pale's protocol");

@@ -26,7 +26,8 @@ static bool by_group(const struct keeper *k)
 
 const char *freeze_name(const struct keeper *k)
 {
-    return k->freeze.state == FREEZE_DONE ? "frozen" : "running";
+    /* A pause is nothing that anybody must know of. */
+    return k->freeze.state == FREEZE_DONE && !k->freeze.pauser ? "frozen" : "running";
 }
 
 static int audit_freeze(struct keeper *k, const char *event, const char *reason, struct pale_err *e)
@@ -49,7 +50,8 @@ static void answer(struct keeper *k, const struct pale_err *e)
             client_error(c, e->code, e->text);
         } else {
             client_send(c, TELL_DONE, NULL, 0);
-            client_finish(c);
+            if (!c->pausing)
+                client_finish(c);
         }
     }
 }
@@ -59,19 +61,21 @@ static void done(struct keeper *k)
     loop_disarm(&k->loop, &k->freeze.timer);
     k->freeze.state = FREEZE_DONE;
     answer(k, NULL);
-    client_announce_state(k);
+    if (!k->freeze.pauser)
+        client_announce_state(k);
 }
 
 /* Lets all go on. On failure it is as before. */
 static int let_go(struct keeper *k, struct pale_err *e)
 {
-    bool told = k->freeze.state == FREEZE_DONE;
+    bool told = k->freeze.state == FREEZE_DONE && !k->freeze.pauser;
     int r = by_group(k) ? cgroup_freeze(&k->cgroup, false, e) : 0;
     if (r < 0)
         return r;
     loop_disarm(&k->loop, &k->freeze.timer);
     k->freeze.state = FREEZE_NOT;
     k->freeze.lifted = false;
+    k->freeze.pauser = NULL;
     if (!by_group(k))
         wire_send(k, TO_THAW, 0, NULL, 0);
     if (told)
@@ -122,20 +126,25 @@ static int begin(struct keeper *k, struct pale_err *e)
     return 0;
 }
 
-void freeze_ask(struct client *c)
+void freeze_ask(struct client *c, bool pause)
 {
     struct keeper *k = c->k;
     struct pale_err e = {0};
+    bool begins = k->freeze.state == FREEZE_NOT;
     if (k->once)
         client_error(c, PALE_UNSUPPORTED, "a one-shot box cannot be frozen");
     else if (k->stopping || k->died)
         client_error(c, PALE_GONE, "the box is ending");
     else if (k->proof.asked)
         client_error(c, PALE_BUSY, "a proof of this box is under way; try again in a moment");
-    else if (k->freeze.state == FREEZE_NOT && begin(k, &e) < 0)
+    else if (begins && begin(k, &e) < 0)
         client_error(c, e.code, e.text);
     else {
         c->freezing = true;
+        c->pausing = pause;
+        /* Whoever freezes it for good takes it over from one who needs it for a moment. */
+        if (!pause || begins)
+            k->freeze.pauser = pause ? c : NULL;
         if (k->freeze.state == FREEZE_DONE)
             answer(k, NULL);
         else if (!k->freeze.timer.armed && !k->died)
@@ -151,7 +160,7 @@ void freeze_ask_thaw(struct client *c)
         client_error(c, PALE_GONE, "the box is ending");
         return;
     }
-    if (k->freeze.state != FREEZE_NOT) {
+    if (k->freeze.state != FREEZE_NOT && (!c->pausing || k->freeze.pauser == c)) {
         if (audit_freeze(k, "box.thaw", NULL, &e) < 0 || let_go(k, &e) < 0) {
             client_error(c, e.code, e.text);
             return;
@@ -161,6 +170,19 @@ void freeze_ask_thaw(struct client *c)
     }
     client_send(c, TELL_DONE, NULL, 0);
     client_finish(c);
+}
+
+void freeze_client_left(const struct client *c)
+{
+    struct keeper *k = c->k;
+    struct pale_err why;
+    if (k->freeze.pauser != c)
+        return;
+    k->freeze.pauser = NULL;
+    if (k->freeze.state == FREEZE_NOT || k->stopping || k->died)
+        return;
+    err_set(&why, PALE_BUSY, "who let box %s stand still for a moment is gone", k->name);
+    give_up(k, &why);
 }
 
 bool freeze_take(struct keeper *k, const void *p, size_t n)

@@ -13,6 +13,7 @@
 #include "box/proved.h"
 #include "box/receipt.h"
 #include "box/sealer.h"
+#include "box/wardmsg.h"
 #include "confine/cgroup.h"
 #include "policy/policy.h"
 #include "tier/wall.h"
@@ -37,14 +38,18 @@ struct client {
     struct keeper *k;
     struct client *next;
     struct buf in, out;
-    struct kjob *job;     /* the command this connection started, or is attached to: its input and output */
-    struct kjob *waiting; /* the job whose end it waits for */
-    bool following;       /* … and whose log it reads meanwhile */
-    bool feeding;         /* … and to which it gives input */
-    bool log_lasts;       /* … until it ends */
-    bool log_more;        /* there is more of the log than fitted the buffer */
-    bool watching;        /* is told of every job that begins or ends */
-    bool freezing;        /* waits until the box stands still */
+    struct kjob *job;            /* the command this connection started, or is attached to: its input and output */
+    struct kjob *waiting;        /* the job whose end it waits for */
+    bool following;              /* … and whose log it reads meanwhile */
+    bool feeding;                /* … and to which it gives input */
+    bool log_lasts;              /* … until it ends */
+    bool log_more;               /* there is more of the log than fitted the buffer */
+    bool watching;               /* is told of every job that begins or ends */
+    bool freezing;               /* waits until the box stands still */
+    bool pausing;                /* … and stays, for the box is to stand still no longer than that */
+    bool prefaced;               /* it has said what follows: */
+    char caller[CALLER_MAX + 1]; /* for whom, … */
+    char input[SHA256_HEX];      /* … and the digest of its input, or "" */
     struct spool_mark log_at;
     bool finished; /* close once out is empty */
     bool stalled;  /* a frame waits for credit of init */
@@ -79,6 +84,7 @@ struct kjob {
     uint64_t oom_before, cpu_before_us; /* the group's counts when it began */
     uint64_t cpu_sharers;               /* commands that ran at some time while it did, itself among them */
     struct msg_result result;
+    char ender[CALLER_MAX + 1]; /* who sent it the signal, or ended it; "": nobody */
     char message[256];
     char command[512];
 };
@@ -88,7 +94,8 @@ struct proof {
     bool asked;              /* init has the question */
     bool at_start, reported; /* the one that decides whether the box is handed over; its report is here */
     bool full;
-    struct client *client; /* who asked for it later */
+    struct client *client;       /* who asked for it later, … */
+    char caller[CALLER_MAX + 1]; /* … and for whom: he may have left */
     struct proved proved;
     char kernel[65];
     uint32_t host_space[SPACE_COUNT];
@@ -108,10 +115,21 @@ enum freeze_state { FREEZE_NOT, FREEZE_UNDER_WAY, FREEZE_DONE };
 
 struct freeze {
     enum freeze_state state;
-    bool lifted;     /* frozen, but let go on for as long as it takes to kill a command */
-    uint64_t number; /* of the freezes that init was asked for */
+    bool lifted;                 /* frozen, but let go on for as long as it takes to kill a command */
+    uint64_t number;             /* of the freezes that init was asked for */
+    const struct client *pauser; /* for whom alone it stands still; NULL: until somebody thaws it */
     int64_t until_ms;
     struct loop_timer timer; /* looks whether it is done; by init: it must be in time */
+};
+
+/* pale-warden, where the box has a live project. */
+struct warding {
+    struct loop_source source; /* the talk with it; -1: there is none */
+    pid_t pid;
+    struct ward_shared *shared;
+    uint64_t asked, caught_up; /* requests to catch up, and the last that was answered */
+    char dir[PATH_BYTES_MAX];  /* the quarantine */
+    int held;                  /* of a one-shot box: a lock on it, so that nobody takes it for one that was left; else -1 */
 };
 
 struct keeper {
@@ -120,17 +138,20 @@ struct keeper {
     char name[BOX_NAME_MAX + 1], id[BOX_ID_LEN + 1], policy_digest[SHA256_HEX];
     const char *data_dir, *state_dir, *socket_path; /* NULL for a one-shot box */
     bool once;
+    const char *starter; /* for whom it was started */
     uint64_t weaken;
     uint64_t started_unix_ms;
     struct policy policy;
     struct ids ids;
     char runtime_dir[RUNTIME_BYTES_MAX + 1];
-    int etc_lock, claims; /* held while the box lives */
-    int ids_home;         /* where the box's user namespace is made, if the starter gave us such a place; else -1 */
-    int policy_fd;        /* until what was read is sure to be on the disk */
+    int etc_lock, claims, image_lock; /* held while the box lives */
+    int ids_home;                     /* where the box's user namespace was made, for our successor too; -1: in ours */
+    int policy_fd;                    /* until what was read is sure to be on the disk */
     /* the wall */
     struct wall wall;
     uint64_t scratch_bytes;
+    bool stands;        /* it was waited for already */
+    int disk_fd;        /* a folder of the open layer, where the policy limits what the box has on the disk; else -1 */
     struct scope scope; /* where systemd hands out cgroups */
     struct cgroup cgroup;
     char cgroup_base[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4]; /* the folders the box's groups are removed from */
@@ -150,6 +171,7 @@ struct keeper {
     char audit_path[PATH_BYTES_MAX];
     struct proof proof;
     struct freeze freeze;
+    struct warding warding;
     struct client *clients;
     size_t client_count;
     struct kjob *jobs, *last_job;
@@ -187,6 +209,7 @@ void proof_client_left(struct client *c);
 void proof_done(struct keeper *k);
 
 /* --- client.c: the side of clients --- */
+bool client_is_caller(const char *text);
 int client_listen(struct keeper *k, struct pale_err *e) MUST_CHECK;
 /* Takes over a connected socket. */
 struct client *client_add(struct keeper *k, int fd);
@@ -220,6 +243,7 @@ void work_tell_result(struct client *c, struct kjob *j);
 void work_exit(struct kjob *j, const struct msg_exit *x);
 void work_gone(struct kjob *j);
 void work_kill(struct kjob *j);
+void work_signal(struct kjob *j, uint64_t signal);
 void work_client_left(struct kjob *j);
 void work_pay_credit(struct kjob *j);
 void work_box_died(struct keeper *k, const char *why);
@@ -227,12 +251,24 @@ struct kjob *work_find(struct keeper *k, uint64_t id);
 /* Those that wait for a channel get one, if there are any and the box is not frozen. */
 void work_start_queued(struct keeper *k);
 void work_tell(const struct kjob *j, struct msg_job *ret);
+/* Is there no command, and nothing that one has left behind? */
+bool work_is_empty(const struct keeper *k);
 /* Does the counter of output keep as much as the policy says, and no byte more? */
 bool work_holds_output(const struct keeper *k);
 
+/* --- handover.c: from one keeper of a box to the next --- */
+/* Writes down what is known of commands that have ended. Without it the box still starts, and knows nothing of them. */
+void handover_write(struct keeper *k);
+/* Takes it up, and removes the logs of all other commands: they belong to the keeper that ran them. */
+void handover_read(struct keeper *k);
+/* Clients can come to this one now. */
+void handover_done(const struct keeper *k);
+
 /* --- freeze.c: a box that stands still --- */
-void freeze_ask(struct client *c);
+void freeze_ask(struct client *c, bool pause);
 void freeze_ask_thaw(struct client *c);
+/* It is gone: a box that stands still for it alone goes on. */
+void freeze_client_left(const struct client *c);
 /* Init says that all stands still; false if nobody asked. */
 bool freeze_take(struct keeper *k, const void *p, size_t n);
 /* A command is about to be killed: init must run for that. */
@@ -243,6 +279,22 @@ void freeze_resume(struct keeper *k);
 void freeze_end(struct keeper *k);
 /* "frozen" or "running" */
 const char *freeze_name(const struct keeper *k);
+
+/* --- warding.c: the guard of a live project --- */
+bool warding_is_needed(const struct keeper *k);
+/* Starts pale-warden, once the box's namespaces are there. Before the keeper locks itself up. */
+int warding_start(struct keeper *k, struct pale_err *e) MUST_CHECK;
+/* The wall stands: the guard may be laid. */
+void warding_stand(struct keeper *k);
+/* Waits until it is. */
+int warding_await(struct keeper *k, struct pale_err *e) MUST_CHECK;
+/* A command is about to start; none runs any more. */
+void warding_started(struct keeper *k);
+void warding_idle(struct keeper *k);
+/* Waits a moment until what a command has planted is gone, before anybody is told of its end. */
+void warding_catch_up(struct keeper *k);
+/* The box is dead. */
+void warding_end(struct keeper *k);
 
 /* --- cputime.c: CPU time by the box's cgroup --- */
 /* Holds a job that has just got its channel to the policy's CPU time, where the group counts it. */

@@ -6,9 +6,9 @@
  *     pale-keeper home                                 makes a home for the ids of many boxes and sends it to descriptor 3
  *
  * main() reads as the list of stages; a stage that fails tells descriptor 3 why and ends the program. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +27,10 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/handing.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "box/allot.h"
 #include "box/claims.h"
 #include "box/place.h"
 #include "confine/landlock.h"
@@ -36,6 +38,7 @@
 #include "confine/slice.h"
 #include "confine/weaken.h"
 #include "keeper/keeper.h"
+#include "keeper/strata.h"
 #include "keeper/watchdog.h"
 #include "tier/etc.h"
 #include "wire/frame.h"
@@ -102,6 +105,7 @@ static void end_wall(struct keeper *k)
     k->wire.fd = k->init_watch.fd = -1;
     freeze_end(k);
     wall_destroy(&k->wall);
+    warding_end(k);
 }
 
 static void audit_simple(struct keeper *k, const char *event, const char *reason)
@@ -151,18 +155,18 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
 {
     sigset_t mask;
     bool once = argc == 4 && strcmp(argv[1], "once") == 0;
-    bool home = argc == 8 && strcmp(argv[7], "home") == 0;
-    bool box = (argc == 7 || home) && strcmp(argv[1], "box") == 0;
+    bool home = argc == 9 && strcmp(argv[8], "home") == 0;
+    bool box = (argc == 8 || home) && strcmp(argv[1], "box") == 0;
     if (!once && !box)
         return err_set(e, PALE_BAD_INPUT, "pale-keeper is started by pale, not by hand");
-    if (!path_is_box_name(argv[2]) || strlen(argv[3]) != BOX_ID_LEN)
-        return err_set(e, PALE_BAD_INPUT, "pale-keeper: bad name or id");
+    if (!path_is_box_name(argv[2]) || strlen(argv[3]) != BOX_ID_LEN || (box && !client_is_caller(argv[7])))
+        return err_set(e, PALE_BAD_INPUT, "pale-keeper: bad name, id or caller");
     slice_shorten();
     k->page_bytes = sysconf(_SC_PAGESIZE);
     k->once = once;
-    k->wire.fd = k->init_watch.fd = k->listener.fd = -1;
-    k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1};
-    k->etc_lock = k->claims = k->policy_fd = -1;
+    k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = -1;
+    k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1, .user_ns = -1, .mount_ns = -1};
+    k->etc_lock = k->claims = k->image_lock = k->policy_fd = k->disk_fd = -1;
     k->ids_home = home && fcntl(IDS_HOME, F_SETFD, FD_CLOEXEC) == 0 ? IDS_HOME : -1;
     proof_init(&k->proof);
     scope_init(&k->scope);
@@ -174,6 +178,7 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
         k->state_dir = argv[5];
         k->socket_path = argv[6];
     }
+    k->starter = box ? argv[7] : "local";
     k->weaken = weaken_from_env();
     k->started_unix_ms = (uint64_t)time(NULL) * 1000;
     k->memory_by = "nothing: there is no limit";
@@ -182,17 +187,6 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
         return err_os(e, "settle");
     signal(SIGPIPE, SIG_IGN);
     return loop_open(&k->loop, e);
-}
-
-/* Logs of jobs belong to the keeper that ran them; numbers start again. */
-static void forget_logs(const char *state_dir)
-{
-    DIR *d = opendir(state_dir);
-    for (const struct dirent *en; d && (en = readdir(d));)
-        if (strncmp(en->d_name, "job-", 4) == 0)
-            unlinkat(dirfd(d), en->d_name, 0);
-    if (d)
-        closedir(d);
 }
 
 /* Needs: the state folder. Gives up: nothing. A second keeper of the same box stops here. */
@@ -207,7 +201,7 @@ static int stage_lock(struct keeper *k, struct pale_err *e)
         return err_os(e, "open %s", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "another keeper has this box") : err_os(e, "lock %s", path);
-    forget_logs(k->state_dir);
+    handover_read(k);
     return 0; /* held until the process ends */
 }
 
@@ -276,6 +270,7 @@ static int stage_audit(struct keeper *k, struct pale_err *e)
         return r;
     struct utsname u;
     uname(&u);
+    k->audit.caller = k->starter;
     struct json *j = audit_begin(&k->audit, "box.start");
     json_text(j, "tier", "native");
     json_text(j, "policy", k->policy_digest);
@@ -362,18 +357,28 @@ static int stage_wall(struct keeper *k, struct pale_err *e)
     uint64_t seed = 0;
     for (int i = 0; i < 8; i++)
         seed = seed * 31 + (uint64_t)k->id[i + 8];
-    if ((r = ids_choose(&k->ids, seed, k->once, e)) < 0)
+    if ((r = ids_choose(&k->ids, seed, k->policy.image ? IDS_WANT_ROOT : k->once ? IDS_WANT_ONE : IDS_WANT_MANY, e)) < 0)
         return r;
+    /* Kept for the next keeper of the box (client.c, stop): the two set-id programs take a quarter of a start's time. */
+    if (!k->once && k->ids.by_helper && k->ids_home < 0 && (k->ids_home = ids_make_home(&k->ids, e)) < 0)
+        return k->ids_home;
     if ((r = etc_prepare(k->runtime_dir, &k->ids, etc, sizeof(etc), &k->etc_lock, e)) < 0)
         return r;
     k->scratch_bytes = k->policy.limits[LIMIT_DISK].value ? k->policy.limits[LIMIT_DISK].value : k->policy.limits[LIMIT_MEMORY].value;
+    own_strata strata = {0};
+    if ((r = strata_find(k, &strata, e)) < 0)
+        return r;
     struct wall_plan plan = {
         .policy = &k->policy,
         .ids = k->ids,
         .ids_home = k->ids.by_helper ? k->ids_home : -1,
         .hostname = k->name,
         .machine_id = machine,
-        .data_dir = k->data_dir,
+        .layers = strata.paths,
+        .layer_count = strata.count,
+        .project_from = strata.project_from,
+        .open_layer = strata.open[0] ? strata.open : NULL,
+        .image_root = strata.image[0] ? strata.image : NULL,
         .etc_dir = etc,
         .init_path = init,
         .scratch_bytes = k->scratch_bytes,
@@ -381,11 +386,23 @@ static int stage_wall(struct keeper *k, struct pale_err *e)
         .admit = admit,
         .admit_arg = &k->cgroup,
     };
+    /* Where the box has one id its first process cannot put off the host's groups any more. */
+    if (plan.image_root && geteuid() == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
+        return err_os(e, "put off the host's groups");
     r = native_start(&plan, &k->wall, e);
-    own_close(&k->ids_home);
     /* Not earlier: the builder's /proc entries must be ours until its maps are written. */
     if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
         r = err_os(e, "hide the keeper's memory");
+    return r;
+}
+
+/* Needs: the box's namespaces and the host in full view. A live project is walked while the builder is at work. */
+static int stage_ward(struct keeper *k, struct pale_err *e)
+{
+    int r = warding_is_needed(k) ? warding_start(k, e) : 0;
+    /* None else needs them, and held open they would outlive the box. */
+    own_close(&k->wall.user_ns);
+    own_close(&k->wall.mount_ns);
     return r;
 }
 
@@ -403,6 +420,8 @@ static int stage_serve(struct keeper *k, struct pale_err *e)
         return r;
     if (!k->once && (r = client_listen(k, e)) < 0)
         return r;
+    if (!k->once)
+        handover_done(k);
     sigemptyset(&mask);
     sigaddset(&mask, SIGTERM);
     sigaddset(&mask, SIGINT);
@@ -424,6 +443,17 @@ static int stage_keep(struct keeper *k, struct pale_err *e)
     int r = k->policy_fd >= 0 && fsync(k->policy_fd) < 0 ? err_os(e, "write the policy of %s to the disk", k->name) : 0;
     own_close(&k->policy_fd);
     return r;
+}
+
+/* Needs: the wall stands, and nothing foreign has run. What its building was allowed beyond the box's limit on disk is taken back. */
+static int stage_allot(struct keeper *k, struct pale_err *e)
+{
+    uint32_t project;
+    if (k->disk_fd < 0)
+        return 0;
+    int r = wall_await(&k->wall, e);
+    k->stands = r == 0;
+    return r < 0 ? r : allot_give(k->disk_fd, &k->policy, &project, e);
 }
 
 /* Needs: everything is open. Gives up: writing outside the folders of this box, new privileges, and every system call that a
@@ -455,8 +485,11 @@ static int stage_lock_up(struct keeper *k, struct pale_err *e)
 /* Needs: nothing foreign has run in the box. It is handed over only with a good receipt. */
 static int stage_receipt(struct keeper *k, struct pale_err *e)
 {
-    int r = wall_await(&k->wall, e);
-    return r == 0 ? proof_await(k, e) : r;
+    int r = k->stands ? 0 : wall_await(&k->wall, e);
+    if (r < 0)
+        return r;
+    warding_stand(k);
+    return (r = proof_await(k, e)) == 0 ? warding_await(k, e) : r;
 }
 
 /* The only client of a one-shot box has sent its request already; a lasting box says that it is ready. */
@@ -478,6 +511,7 @@ static void clean_up(struct keeper *k)
 {
     freeze_end(k);
     wall_destroy(&k->wall);
+    warding_end(k);
     proof_done(k);
     cgroup_destroy(&k->cgroup);
     scope_done(&k->scope);
@@ -500,21 +534,8 @@ static void give_back_stack(void)
 static int send_home(int home)
 {
     uint8_t head[FRAME_HEAD];
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {.iov_base = head, .iov_len = sizeof(head)};
-    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
     frame_put_head(head, TELL_DONE, 0, 0);
-    if (home >= 0) {
-        m.msg_control = control.bytes;
-        m.msg_controllen = sizeof(control.bytes);
-        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-        *c = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof(int))};
-        memcpy(CMSG_DATA(c), &home, sizeof(home));
-    }
-    return sendmsg(FIRST_CLIENT, &m, MSG_NOSIGNAL) == (ssize_t)sizeof(head) ? 0 : 125;
+    return handing_send(FIRST_CLIENT, head, sizeof(head), home, 0) == (ssize_t)sizeof(head) ? 0 : 125;
 }
 
 static int home_main(void)
@@ -522,7 +543,7 @@ static int home_main(void)
     struct pale_err e = {0};
     struct ids ids;
     own_fd home = -1;
-    int r = ids_choose(&ids, 0, false, &e);
+    int r = ids_choose(&ids, 0, IDS_WANT_MANY, &e);
     if (r == 0 && ids.by_helper && (home = ids_make_home(&ids, &e)) < 0)
         r = home;
     return r < 0 ? give_up(&e) : send_home(home);
@@ -531,8 +552,8 @@ static int home_main(void)
 int main(int argc, char **argv)
 {
     static int (*const stages[])(struct keeper * k, struct pale_err * e) = {
-        stage_lock,  stage_scope, stage_policy, stage_audit,   stage_claim,   stage_limits,      stage_wall,
-        stage_proof, stage_keep,  stage_serve,  stage_lock_up, stage_receipt, stage_first_client};
+        stage_lock,  stage_scope, stage_policy, stage_audit, stage_claim,   stage_limits,  stage_wall,        stage_ward,
+        stage_proof, stage_keep,  stage_allot,  stage_serve, stage_lock_up, stage_receipt, stage_first_client};
     struct pale_err e = {0};
     if (argc == 2 && strcmp(argv[1], "home") == 0)
         return home_main();
@@ -547,6 +568,7 @@ int main(int argc, char **argv)
         return give_up(&e);
     }
     give_back_stack();
+    state.audit.caller = NULL; /* from here on whoever asks is known by his connection */
     r = loop_run(&state.loop, &e);
     if (r < 0)
         audit_simple(&state, "box.died", e.text);

@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/statfs.h>
 #include <sys/un.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -177,6 +178,17 @@ static void see_limits(struct keeper *k, struct receipt_facts *f)
         receipt_outside(f, "output-limit", "the limit on output", "held", work_holds_output(k) ? "held" : "open");
 }
 
+/* The kernel shows a folder with a limit of its own as a disk of that size; one that is smaller anyway holds no less. */
+static void see_disk(const struct keeper *k, struct receipt_facts *f)
+{
+    const struct policy_limit *lim = &k->policy.limits[LIMIT_DISK];
+    struct statfs st;
+    if (k->disk_fd < 0 || !lim->asked)
+        return;
+    bool held = fstatfs(k->disk_fd, &st) == 0 && (uint64_t)st.f_blocks * (uint64_t)st.f_bsize <= lim->value;
+    receipt_outside(f, "disk-limit", "the limit on disk (project quota)", "held", held ? "held" : "open");
+}
+
 static void gather(struct keeper *k, struct receipt_facts *f)
 {
     struct proof *p = &k->proof;
@@ -185,6 +197,7 @@ static void gather(struct keeper *k, struct receipt_facts *f)
         .processes = k->policy.limits[LIMIT_PROCESSES].value,
         .init_user_space = k->wall.user_space,
         .full = p->full,
+        .image = k->policy.image,
         .has_planted = planted(k)[0],
         .has_listeners = p->port != 0,
         .landlock_left = p->landlock_left,
@@ -192,6 +205,7 @@ static void gather(struct keeper *k, struct receipt_facts *f)
     };
     memcpy(f->host_space, p->host_space, sizeof(f->host_space));
     see_limits(k, f);
+    see_disk(k, f);
 }
 
 /* --- the receipt --- */
@@ -328,7 +342,9 @@ static void out_of_patience(struct loop_timer *t)
     struct keeper *k = (struct keeper *)((char *)t - offsetof(struct keeper, proof.timer));
     k->proof.asked = false;
     k->proof.stale++;
+    k->audit.caller = k->proof.caller;
     demand_failed(k, PALE_TIMEOUT, "the prober did not answer in time; something in the box keeps it from running");
+    k->audit.caller = NULL;
 }
 
 void proof_ask(struct client *c, bool full)
@@ -346,6 +362,7 @@ void proof_ask(struct client *c, bool full)
     p->full = full;
     p->abstract[0] = 0;
     p->client = c;
+    memcpy(p->caller, c->caller, sizeof(p->caller));
     p->timer.fire = out_of_patience;
     loop_arm(&k->loop, &p->timer, clock_ms() + DEMAND_TIMEOUT_MS);
     proof_start(k);
@@ -415,7 +432,9 @@ bool proof_take(struct keeper *k, const void *report, size_t n)
         return true;
     }
     uproot(p);
+    k->audit.caller = p->caller;
     answer_demand(k, report, n);
+    k->audit.caller = NULL;
     return true;
 }
 

@@ -63,13 +63,9 @@ static void env_add(struct msg_exec *m, const char *item)
 /* The request's own variables (those the policy lets pass from the host among them) win over the policy's, those over the base. */
 static void complete_env(const struct keeper *k, struct msg_exec *m)
 {
-    static const char *const base[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                                       "HOME=" WALL_HOME,
-                                       "USER=" WALL_USER,
-                                       "LOGNAME=" WALL_USER,
-                                       "SHELL=/bin/bash",
-                                       "LANG=C.UTF-8",
-                                       "PALE_BOX=1"};
+    static const char home[] = "HOME=" WALL_HOME;
+    static const char *const base[] = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", home, "SHELL=/bin/bash",
+                                       "LANG=C.UTF-8", "PALE_BOX=1"};
     for (size_t i = 0; i < k->policy.env_set.count; i++)
         env_add(m, k->policy.env_set.item[i]);
     if (is_weak(k->weaken, WEAKEN_ENV))
@@ -77,6 +73,8 @@ static void complete_env(const struct keeper *k, struct msg_exec *m)
             env_add(m, *at);
     for (size_t i = 0; i < sizeof(base) / sizeof(base[0]); i++)
         env_add(m, base[i]);
+    env_add(m, k->policy.image ? "USER=root" : "USER=" WALL_USER);
+    env_add(m, k->policy.image ? "LOGNAME=root" : "LOGNAME=" WALL_USER);
     m->env[m->envc] = NULL;
 }
 
@@ -135,7 +133,8 @@ static const char *default_cwd(const struct keeper *k, const struct msg_exec *m)
 
 int request_prepare(struct keeper *k, struct msg_exec *m, struct pale_err *e)
 {
-    if (k->freeze.state != FREEZE_NOT)
+    /* Who comes during a pause waits for its end. */
+    if (k->freeze.state != FREEZE_NOT && !k->freeze.pauser)
         return err_set(e, PALE_BUSY, "box %s is frozen; `pale thaw %s` lets it go on", k->name, k->name);
     int r = parse_user(k, m->user, &m->uid, &m->gid, e);
     if (r < 0)

@@ -31,6 +31,26 @@ static void not_started(struct kjob *j, const struct msg_exit *x)
         snprintf(j->message, sizeof(j->message), "%.100s: %s: %s", j->command, stage_text(x->stage), strerror(os));
 }
 
+/* Which limit ran out, and what is to be done: a scratch in memory is as large as limits.disk or, without it, limits.memory. */
+static void no_room(struct kjob *j, uint64_t flags)
+{
+    const struct keeper *k = j->k;
+    const struct policy_limit *lim = k->policy.limits;
+    bool in_layers = k->data_dir && k->policy.scratch == SCRATCH_DISK && !(flags & EXIT_IN_MEMORY);
+    const char *where = !(flags & EXIT_IN_MEMORY)                          ? "the box's home"
+                        : k->data_dir && k->policy.scratch == SCRATCH_DISK ? "the box's /run, /dev/shm or /var/tmp"
+                                                                           : "the box's scratch";
+    const char *what = flags & EXIT_NO_ROOM ? "is full" : "has no room for more files";
+    char text[32];
+    j->result.flags |= RESULT_DISK_FULL;
+    if (in_layers && k->disk_fd < 0)
+        snprintf(j->message, sizeof(j->message), "disk full: %s %s, because the host's disk is; make room on it", where, what);
+    else
+        snprintf(j->message, sizeof(j->message), "disk limit: %s %s (%s); remove files, or raise %s", where, what,
+                 number_show_bytes(in_layers ? lim[LIMIT_DISK].value : k->scratch_bytes, text, sizeof(text)),
+                 lim[LIMIT_DISK].value ? "limits.disk" : "limits.memory");
+}
+
 void result_set(struct kjob *j, const struct msg_exit *x)
 {
     struct keeper *k = j->k;
@@ -63,13 +83,20 @@ void result_set(struct kjob *j, const struct msg_exit *x)
         r->flags |= RESULT_KILLED;
         if (!j->killed)
             snprintf(j->message, sizeof(j->message), "killed: what watches over it in the box has ended");
+    } else if (x->flags & (EXIT_NO_ROOM | EXIT_NO_FILES)) {
+        no_room(j, x->flags);
     }
 }
 
 void result_audit(struct kjob *j)
 {
     const struct msg_result *r = &j->result;
-    struct json *w = audit_begin(&j->k->audit, "exec.end");
+    struct audit *a = &j->k->audit;
+    const char *was = a->caller;
+    if (!was && j->ender[0] && (r->signal || r->flags & RESULT_KILLED))
+        a->caller = j->ender;
+    struct json *w = audit_begin(a, "exec.end");
+    a->caller = was;
     json_u64(w, "job", j->id);
     json_u64(w, "status", r->status);
     if (r->signal)
@@ -80,6 +107,8 @@ void result_audit(struct kjob *j)
         json_bool(w, "oom", true);
     if (r->flags & RESULT_CPU_LIMIT)
         json_bool(w, "cpu_limit", true);
+    if (r->flags & RESULT_DISK_FULL)
+        json_bool(w, "disk_full", true);
     json_u64(w, "time_us", r->time_us);
     json_u64(w, "cpu_us", r->cpu_us);
     json_u64(w, "out_bytes", r->out_bytes);

@@ -205,6 +205,7 @@ int wire_open(struct keeper *k, struct pale_err *e)
         .uid = k->ids.uid,
         .gid = k->ids.gid,
         .one_id = k->ids.kind == IDS_ONE,
+        .pretence = k->policy.image,
         .seccomp = k->policy.seccomp,
         .nofile = 65536,
         .processes = is_weak(k->weaken, WEAKEN_LIMITS) ? 0 : k->policy.limits[LIMIT_PROCESSES].value,

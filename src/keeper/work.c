@@ -34,13 +34,6 @@ extern char **environ;
 /* Bytes of a command line in an audit record: every one may take six when written as JSON. */
 #define AUDIT_ARGV_MAX (AUDIT_RECORD_MAX / 8)
 
-static uint64_t unix_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
-
 struct kjob *work_find(struct keeper *k, uint64_t id)
 {
     for (struct kjob *j = k->jobs; j; j = j->next)
@@ -137,7 +130,7 @@ static void start(struct kjob *j, uint16_t chan, const void *request, size_t n)
     j->chan = chan;
     j->state = JOB_RUNNING;
     j->started_us = clock_us();
-    j->started_unix_ms = unix_ms();
+    j->started_unix_ms = clock_unix_ms();
     j->in_credit = STDIN_WINDOW;
     k->by_chan[chan] = j;
     k->running++;
@@ -147,6 +140,7 @@ static void start(struct kjob *j, uint16_t chan, const void *request, size_t n)
         j->timer.fire = out_of_time;
         loop_arm(&k->loop, &j->timer, clock_ms() + (int64_t)(j->timeout_ms < TIMEOUT_MAX_MS ? j->timeout_ms : TIMEOUT_MAX_MS));
     }
+    warding_started(k);
     wire_send(k, TO_EXEC, chan, request, n);
     client_announce(k, j);
     j->oom_before = cgroup_oom_kills(&k->cgroup); /* it cannot have used memory yet */
@@ -199,7 +193,7 @@ static int admit(struct kjob *j, struct msg_exec *m, struct pale_err *e)
     if (w.full)
         return err_set(e, PALE_LIMIT, "arguments and environment together are longer than %u bytes", FRAME_PAYLOAD_MAX);
     uint16_t chan = free_chan(k, 0); /* free only if nobody waits */
-    if (chan < JOBS_MAX) {
+    if (chan < JOBS_MAX && k->freeze.state == FREEZE_NOT) {
         start(j, chan, mem, w.len);
         return 0;
     }
@@ -226,6 +220,7 @@ void work_exec(struct client *c, const void *p, size_t n)
         struct sha256 h;
         sha256_init(&h);
         sha256_add(&h, p, n);
+        sha256_add(&h, c->input, strlen(c->input));
         sha256_final(&h, asked);
         if ((j = find_key(k, m.key))) {
             if (memcmp(j->asked, asked, sizeof(asked)) != 0)
@@ -388,6 +383,7 @@ void work_exit(struct kjob *j, const struct msg_exit *x)
     /* The only command of a one-shot box has ended: its box begins to die while the result travels. */
     if (j->k->once)
         kill(j->k->wall.pid, SIGKILL);
+    warding_catch_up(j->k);
     struct client *c = j->client;
     finish(j);
     if (j->k->once)
@@ -407,6 +403,7 @@ void work_gone(struct kjob *j)
     loop_disarm(&k->loop, &j->kill_timer);
     forget_old(k);
     work_start_queued(k);
+    warding_idle(k);
     freeze_resume(k);
 }
 
@@ -416,9 +413,23 @@ static void kill_failed(struct loop_timer *t)
     keeper_box_died(j->k, "a command could not be killed in time; the whole box was ended");
 }
 
+/* Should it end of this, the audit says who meant it to. */
+static void note_ender(struct kjob *j)
+{
+    if (j->k->audit.caller)
+        snprintf(j->ender, sizeof(j->ender), "%s", j->k->audit.caller);
+}
+
+void work_signal(struct kjob *j, uint64_t signal)
+{
+    note_ender(j);
+    wire_send_u64(j->k, TO_SIGNAL, j->chan, signal);
+}
+
 void work_kill(struct kjob *j)
 {
     struct keeper *k = j->k;
+    note_ender(j);
     if (j->state == JOB_QUEUED) {
         j->started_us = clock_us();
         j->result = (struct msg_result){.flags = RESULT_KILLED, .status = 137, .signal = SIGKILL};
@@ -498,4 +509,12 @@ void work_tell(const struct kjob *j, struct msg_job *ret)
         .command = j->command,
         .message = j->message,
     };
+}
+
+bool work_is_empty(const struct keeper *k)
+{
+    for (const struct kjob *j = k->jobs; j; j = j->next)
+        if (j->state != JOB_ENDED || j->chan != JOBS_MAX)
+            return false;
+    return true;
 }

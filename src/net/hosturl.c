@@ -2,13 +2,13 @@
 /* Owns the reading of where a daemon is. */
 #include "net/hosturl.h"
 
-#include <arpa/inet.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
 #include "base/quote.h"
+#include "net/hostname.h"
 
 #define FORMS "write unix:///PATH/TO/SOCKET, http://127.0.0.1:PORT or https://NAME[:PORT]"
 
@@ -29,25 +29,27 @@ static int parse_unix(const char *text, const char *path, struct hosturl *ret, s
     return 0;
 }
 
-static bool is_name(const char *s)
+/* A name in its canonical form, or an address. */
+static bool take_name(const char *p, size_t n, bool bracketed, struct hosturl *ret)
 {
-    size_t n = strlen(s);
-    return n > 0 && n <= HOSTURL_NAME_MAX && s[0] != '-' && s[0] != '.' &&
-           strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-") == n;
+    struct hostname name;
+    if (address_parse(p, n, &ret->address)) {
+        address_text(&ret->address, ret->name);
+        return bracketed == (ret->address.family == ADDRESS_V6);
+    }
+    if (bracketed || hostname_canon(p, n, true, &name) != HOSTNAME_GOOD)
+        return false;
+    memcpy(ret->name, name.text, name.len + 1);
+    return true;
 }
 
 /* Splits NAME[:PORT] or [ADDRESS][:PORT]. */
 static bool split(const char *rest, struct hosturl *ret)
 {
     const char *end = rest[0] == '[' ? strchr(rest, ']') : NULL, *colon = end ? end + 1 : strchr(rest, ':');
-    struct in6_addr six;
     uint64_t port = ret->port;
     size_t n = end ? (size_t)(end - rest) - 1 : colon ? (size_t)(colon - rest) : strlen(rest);
-    if (n == 0 || n > HOSTURL_NAME_MAX || (rest[0] == '[' && !end))
-        return false;
-    memcpy(ret->name, end ? rest + 1 : rest, n);
-    ret->name[n] = 0;
-    if (end ? inet_pton(AF_INET6, ret->name, &six) != 1 : !is_name(ret->name))
+    if ((rest[0] == '[' && !end) || !take_name(end ? rest + 1 : rest, n, end, ret))
         return false;
     if (colon && *colon && (*colon != ':' || !number_u64(colon + 1, UINT16_MAX, &port) || port == 0))
         return false;
@@ -55,15 +57,12 @@ static bool split(const char *rest, struct hosturl *ret)
     return true;
 }
 
-static bool is_loopback(const char *name)
+static bool is_loopback(const struct hosturl *u)
 {
-    struct in_addr four;
-    struct in6_addr six;
-    if (strcmp(name, "localhost") == 0)
-        return true;
-    if (inet_pton(AF_INET, name, &four) == 1)
-        return (ntohl(four.s_addr) >> 24) == 127;
-    return inet_pton(AF_INET6, name, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+    static const struct address_range four = {{ADDRESS_V4, {127}}, 8}, six = {{ADDRESS_V6, {[15] = 1}}, 128};
+    if (u->address.family)
+        return address_is_in(&u->address, &four) || address_is_in(&u->address, &six);
+    return strcmp(u->name, "localhost") == 0;
 }
 
 static int parse_net(const char *text, const char *rest, bool secure, struct hosturl *ret, struct pale_err *e)
@@ -79,11 +78,11 @@ static int parse_net(const char *text, const char *rest, bool secure, struct hos
     ret->port = secure ? 443 : HOSTURL_PORT;
     if (!split(bare, ret))
         return wrong(text, "no host and port can be read from it; " FORMS, e);
-    if (!secure && !is_loopback(ret->name))
+    if (!secure && !is_loopback(ret))
         return err_set(e, PALE_DENIED,
                        "http://%s would send the token in the clear; use https://, or ssh -L %u:127.0.0.1:%u %s and http://127.0.0.1:%u",
                        bare, ret->port, ret->port, ret->name, ret->port);
-    bool six = strchr(ret->name, ':') != NULL;
+    bool six = ret->address.family == ADDRESS_V6;
     if (secure && ret->port == 443)
         snprintf(ret->host, sizeof(ret->host), "%s%s%s", six ? "[" : "", ret->name, six ? "]" : "");
     else

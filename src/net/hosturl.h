@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "net/address.h"
 
 #define HOSTURL_NAME_MAX 253
 #define HOSTURL_PORT 8839 /* of http, if none is written */
@@ -18,6 +19,7 @@ struct hosturl {
     enum hosturl_kind kind;
     char path[108];                   /* HOSTURL_UNIX */
     char name[HOSTURL_NAME_MAX + 1];  /* the others; an address of version 6 without its brackets */
+    struct address address;           /* if the name is one; else its family is 0 */
     char host[HOSTURL_NAME_MAX + 16]; /* … as a Host header has it */
     uint16_t port;
 };

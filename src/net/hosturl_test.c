@@ -31,13 +31,16 @@ static void a_token_never_goes_in_the_clear(void **state)
 {
     (void)state;
     static const char *const rows[] = {"http://example.org",           "http://192.0.2.7:8839",        "http://[2001:db8::1]",
-                                       "http://127.0.0.1.example.org", "http://localhost.example.org", "http://128.0.0.1"};
+                                       "http://127.0.0.1.example.org", "http://localhost.example.org", "http://128.0.0.1",
+                                       "http://[2002:7f00:1::1]",      "http://[64:ff9b::127.0.0.1]",  "http://[::ffff:127.0.0.1]"};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(hosturl_parse(rows[i], &u, &e), -PALE_DENIED);
         assert_non_null(strstr(e.text, "https://"));
     }
     assert_int_equal(hosturl_parse("http://127.8.9.1:1", &u, &e), 0);
     assert_int_equal(hosturl_parse("http://localhost:1", &u, &e), 0);
+    assert_int_equal(hosturl_parse("http://LOCALHOST.:1", &u, &e), 0);
+    assert_string_equal(u.name, "localhost");
 }
 
 static void what_is_doubtful_is_refused(void **state)
@@ -63,6 +66,12 @@ static void what_is_doubtful_is_refused(void **state)
                                        "https://a b",
                                        "https://a\r\nX: y",
                                        "https://-a",
+                                       "https://a..b",
+                                       "https://127.1",
+                                       "https://0x7f000001",
+                                       "https://[127.0.0.1]",
+                                       "https://::1",
+                                       "https://[fe80::1%lo]",
                                        "http://[::1]:",
                                        "HTTPS://a"};
     char longer[400] = "https://";

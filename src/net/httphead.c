@@ -46,15 +46,21 @@ const struct http_text *http_find(const struct http_head *h, const char *name)
     return NULL;
 }
 
+/* Bytes that are not ASCII: some servers write names of files with them, and no more is read of those than where they end. */
+static bool is_foreign(unsigned char c, enum http_side side)
+{
+    return c >= 0x80 && side == HTTP_PASSED_RESPONSE;
+}
+
 /* A line without its end; *at moves behind it. -1: a byte that no line has. 0: it is not all here. */
-static int take_line(const char *p, size_t n, size_t *at, struct http_text *ret)
+static int take_line(const char *p, size_t n, enum http_side side, size_t *at, struct http_text *ret)
 {
     size_t i = *at;
     for (; i < n; i++) {
         unsigned char c = (unsigned char)p[i];
         if (c == '\r')
             break;
-        if ((c < 0x20 && c != '\t') || c >= 0x7f)
+        if (((c < 0x20 && c != '\t') || c >= 0x7f) && !is_foreign(c, side))
             return -1;
     }
     if (i + 1 >= n)
@@ -66,7 +72,15 @@ static int take_line(const char *p, size_t n, size_t *at, struct http_text *ret)
     return 1;
 }
 
-static int request_line(const struct http_text *line, struct http_head *ret)
+/* The version at s; -1 if it is none that is spoken. */
+static int minor_of(const char *s, bool is_passed)
+{
+    if (memcmp(s, "HTTP/1.1", 8) == 0)
+        return 1;
+    return is_passed && memcmp(s, "HTTP/1.0", 8) == 0 ? 0 : -1;
+}
+
+static int request_line(const struct http_text *line, bool is_passed, struct http_head *ret)
 {
     const char *end = line->at + line->len, *c = line->at;
     while (c < end && *c >= 'A' && *c <= 'Z')
@@ -80,19 +94,23 @@ static int request_line(const struct http_text *line, struct http_head *ret)
     ret->target = (struct http_text){target, (size_t)(c - target)};
     if (ret->target.len > HTTP_TARGET_MAX)
         return -414;
-    if (ret->target.len == 0 || *target != '/' || c == end)
+    if (ret->target.len == 0 || (*target != '/' && !is_passed) || c == end || *c != ' ')
         return -400;
     const struct http_text version = {c + 1, (size_t)(end - c - 1)};
     if (version.len != 8 || memcmp(version.at, "HTTP/", 5) != 0)
         return -400;
-    return memcmp(version.at, "HTTP/1.1", 8) == 0 ? 0 : -505;
+    int minor = minor_of(version.at, is_passed);
+    ret->minor = minor > 0;
+    return minor >= 0 ? 0 : -505;
 }
 
-static int status_line(const struct http_text *line, struct http_head *ret)
+static int status_line(const struct http_text *line, bool is_passed, struct http_head *ret)
 {
     const char *s = line->at;
-    if (line->len < 12 || memcmp(s, "HTTP/1.1 ", 9) != 0 || (line->len > 12 && s[12] != ' '))
+    int minor = line->len < 12 ? -1 : minor_of(s, is_passed);
+    if (minor < 0 || s[8] != ' ' || (line->len > 12 && s[12] != ' '))
         return -400;
+    ret->minor = minor > 0;
     for (int i = 9; i < 12; i++) {
         if (s[i] < '0' || s[i] > '9')
             return -400;
@@ -133,20 +151,29 @@ static bool take_length(const struct http_text *t, uint64_t *ret)
     return true;
 }
 
-/* A list of words, as Connection has. */
+static bool is_between(char c)
+{
+    return c == ',' || c == ' ' || c == '\t';
+}
+
+bool http_word(const struct http_text *list, size_t *at, struct http_text *ret)
+{
+    while (*at < list->len && is_between(list->at[*at]))
+        ++*at;
+    *ret = (struct http_text){list->at + *at, 0};
+    while (*at < list->len && !is_between(list->at[*at])) {
+        ret->len++;
+        ++*at;
+    }
+    return ret->len > 0;
+}
+
 static bool has_word(const struct http_text *t, const char *word)
 {
-    size_t at = 0;
-    while (at < t->len) {
-        size_t n = 0;
-        while (at < t->len && (t->at[at] == ',' || t->at[at] == ' ' || t->at[at] == '\t'))
-            at++;
-        while (at + n < t->len && t->at[at + n] != ',' && t->at[at + n] != ' ' && t->at[at + n] != '\t')
-            n++;
-        if (http_is(&(struct http_text){t->at + at, n}, word))
+    struct http_text w;
+    for (size_t at = 0; http_word(t, &at, &w);)
+        if (http_is(&w, word))
             return true;
-        at += n;
-    }
     return false;
 }
 
@@ -181,22 +208,23 @@ static int obey(struct http_head *h, const struct http_header *x, struct seen *s
     return 0;
 }
 
-static enum http_body body_of(const struct http_head *h, const struct seen *seen, enum http_side side)
+static enum http_body body_of(const struct http_head *h, const struct seen *seen, bool is_request)
 {
-    if (side == HTTP_RESPONSE && (h->status < 200 || h->status == 204 || h->status == 304))
+    if (!is_request && (h->status < 200 || h->status == 204 || h->status == 304))
         return HTTP_BODY_NONE;
     if (seen->coding)
         return HTTP_BODY_CHUNKED;
     if (seen->length)
         return h->length > 0 ? HTTP_BODY_LENGTH : HTTP_BODY_NONE;
-    return side == HTTP_REQUEST ? HTTP_BODY_NONE : HTTP_BODY_CLOSE;
+    return is_request ? HTTP_BODY_NONE : HTTP_BODY_CLOSE;
 }
 
 /* Headers that whoever reads a request obeys by their first value: another reader might by the last. */
 static bool is_doubled(const struct http_head *h)
 {
-    static const char *const once[] = {"authorization", "content-type", "idempotency-key",       "last-event-id",
-                                       "origin",        "range",        "sec-websocket-version", "sec-websocket-key"};
+    static const char *const once[] = {"authorization", "content-type",          "idempotency-key",   "last-event-id",        "origin",
+                                       "range",         "sec-websocket-version", "sec-websocket-key", "mcp-protocol-version", "mcp-method",
+                                       "mcp-name"};
     for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++) {
         size_t n = 0;
         for (size_t k = 0; k < h->count; k++)
@@ -207,18 +235,31 @@ static bool is_doubled(const struct http_head *h)
     return false;
 }
 
+static bool is_request(enum http_side side)
+{
+    return side == HTTP_REQUEST || side == HTTP_PASSED_REQUEST;
+}
+
 static int understand(struct http_head *h, enum http_side side)
 {
     struct seen seen = {0};
-    int r = side == HTTP_REQUEST && is_doubled(h) ? -400 : 0;
+    int r = is_request(side) && is_doubled(h) ? -400 : 0;
     for (size_t i = 0; r == 0 && i < h->count; i++)
         r = obey(h, &h->header[i], &seen);
     if (r < 0)
         return r;
-    if ((seen.length && seen.coding) || (side == HTTP_REQUEST && !seen.host))
+    /* Version 1.0 knows no coding: one reader would go by it and another not. */
+    if ((seen.length && seen.coding) || (side == HTTP_REQUEST && !seen.host) || (seen.coding && h->minor == 0))
         return -400;
-    h->body = body_of(h, &seen, side);
+    h->close = h->close || h->minor == 0;
+    h->body = body_of(h, &seen, is_request(side));
     return 0;
+}
+
+static int first_line(const struct http_text *line, enum http_side side, struct http_head *ret)
+{
+    bool is_passed = side == HTTP_PASSED_REQUEST || side == HTTP_PASSED_RESPONSE;
+    return is_request(side) ? request_line(line, is_passed, ret) : status_line(line, is_passed, ret);
 }
 
 int http_head_parse(const char *p, size_t n, enum http_side side, struct http_head *ret, size_t *ret_used)
@@ -226,10 +267,10 @@ int http_head_parse(const char *p, size_t n, enum http_side side, struct http_he
     size_t at = 0, have = n < HTTP_HEAD_MAX ? n : HTTP_HEAD_MAX;
     struct http_text line;
     *ret = (struct http_head){0};
-    int r, got = take_line(p, have, &at, &line);
-    if (got == 1 && (r = side == HTTP_REQUEST ? request_line(&line, ret) : status_line(&line, ret)) < 0)
+    int r, got = take_line(p, have, side, &at, &line);
+    if (got == 1 && (r = first_line(&line, side, ret)) < 0)
         return r;
-    while (got == 1 && (got = take_line(p, have, &at, &line)) == 1 && line.len > 0)
+    while (got == 1 && (got = take_line(p, have, side, &at, &line)) == 1 && line.len > 0)
         if ((r = header_line(&line, ret)) < 0)
             return r;
     if (got < 0)

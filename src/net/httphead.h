@@ -3,7 +3,10 @@
  *
  * How it works: pure and bounded; texts point into the bytes they were read from. Where two readers of one message could understand
  * it differently it is refused: bare line feeds, folded lines, a space before the colon, a doubled or signed length, a length beside a
- * transfer coding, a second Host. Only version 1.1 is spoken, and of a request's target only the form that begins with '/'. */
+ * transfer coding, a second Host. Only version 1.1 is spoken, and of a request's target only the form that begins with '/'.
+ *
+ * Messages of others that are passed on are read by the same rules, with what others may do besides: version 1.0, the other forms of a
+ * target (httprequest reads them), and in responses, which nobody obeys but for their length, bytes that are not ASCII. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,6 +36,7 @@ enum http_body {
 struct http_head {
     struct http_text method, target; /* of a request */
     unsigned status;                 /* of a response */
+    unsigned minor;                  /* of the version: 1, and of a message that is passed on 0 too */
     enum http_body body;
     uint64_t length; /* with HTTP_BODY_LENGTH */
     bool close;      /* the connection ends after this message */
@@ -42,7 +46,12 @@ struct http_head {
     struct http_header header[HTTP_HEADERS_MAX];
 };
 
-enum http_side { HTTP_REQUEST, HTTP_RESPONSE };
+enum http_side {
+    HTTP_REQUEST,
+    HTTP_RESPONSE,
+    HTTP_PASSED_REQUEST, /* whether it needs a Host is the caller's to say */
+    HTTP_PASSED_RESPONSE,
+};
 
 /* 1: a whole head stands at p, *ret_used bytes long. 0: need more. Negative: no head; the status to answer with (-400, -414, -431,
  * -501, -505), and nothing after it can be understood. */
@@ -50,6 +59,9 @@ int http_head_parse(const char *p, size_t n, enum http_side side, struct http_he
 
 /* The value of a header by its name in lower case, or NULL. Where it came twice, the first: none of those we obey may. */
 const struct http_text *http_find(const struct http_head *h, const char *name);
+
+/* The next word of a list as Connection has it, from *at on; false behind the last. */
+bool http_word(const struct http_text *list, size_t *at, struct http_text *ret);
 
 /* The value of a hexadecimal digit, or -1. */
 int http_hex(char c);

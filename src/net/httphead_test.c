@@ -67,6 +67,8 @@ static void requests_that_two_could_read_differently_are_refused(void **state)
         {-400, "get / HTTP/1.1\r\nHost: a\r\n\r\n"},
         {-400, "GET  / HTTP/1.1\r\nHost: a\r\n\r\n"},
         {-400, "GET /  HTTP/1.1\r\nHost: a\r\n\r\n"},
+        {-400, "GET /\tHTTP/1.1\r\nHost: a\r\n\r\n"},
+        {-400, "GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n"},
         {-400, "GET / HTTP/1.1 \r\nHost: a\r\n\r\n"},
         {-400, "GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n"},
         {-400, "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n"},
@@ -120,5 +122,36 @@ static void responses_say_where_their_body_ends(void **state)
     assert_int_equal(parse("HTTP/1.1 2000 X\r\n\r\n", HTTP_RESPONSE), -400);
 }
 
+static void messages_of_others_may_be_older_and_their_targets_have_other_forms(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("GET http://a/ HTTP/1.0\r\n\r\n", HTTP_PASSED_REQUEST), 1);
+    assert_true(head.minor == 0 && head.close);
+    assert_int_equal(parse("OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", HTTP_PASSED_REQUEST), 1);
+    assert_true(head.minor == 1 && !head.close);
+    assert_int_equal(parse("GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", HTTP_PASSED_REQUEST), -400);
+    assert_int_equal(parse("GET / HTTP/1.2\r\nHost: a\r\n\r\n", HTTP_PASSED_REQUEST), -505);
+    assert_int_equal(parse("GET / HTTP/1.1\r\nHost: a\r\nA: \xe4\r\n\r\n", HTTP_PASSED_REQUEST), -400);
+    assert_int_equal(parse("HTTP/1.0 200 OK\r\nA: \xe4\r\n\r\n", HTTP_PASSED_RESPONSE), 1);
+    assert_true(head.minor == 0 && head.close && head.body == HTTP_BODY_CLOSE);
+    assert_int_equal(parse("HTTP/1.1 200 OK\r\nA: \xe4\r\n\r\n", HTTP_RESPONSE), -400);
+    assert_int_equal(parse("HTTP/1.1 200 OK\r\nA: \x7f\r\n\r\n", HTTP_PASSED_RESPONSE), -400);
+}
+
+static void words_of_a_list_come_one_by_one(void **state)
+{
+    (void)state;
+    static const char list[] = " ,a,\tbc , d";
+    const struct http_text t = {list, strlen(list)};
+    struct http_text w;
+    size_t at = 0;
+    assert_true(http_word(&t, &at, &w) && http_is(&w, "a"));
+    assert_true(http_word(&t, &at, &w) && http_is(&w, "BC"));
+    assert_true(http_word(&t, &at, &w) && http_is(&w, "d"));
+    assert_false(http_word(&t, &at, &w));
+}
+
 TESTS(cmocka_unit_test(a_request_and_every_prefix_of_it), cmocka_unit_test(requests_that_two_could_read_differently_are_refused),
-      cmocka_unit_test(too_much_is_told_before_it_is_all_here), cmocka_unit_test(responses_say_where_their_body_ends))
+      cmocka_unit_test(too_much_is_told_before_it_is_all_here), cmocka_unit_test(responses_say_where_their_body_ends),
+      cmocka_unit_test(messages_of_others_may_be_older_and_their_targets_have_other_forms),
+      cmocka_unit_test(words_of_a_list_come_one_by_one))

@@ -2,12 +2,10 @@
 /* Owns the way from a bundle to a tar archive. */
 #include "net/tarball.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/quote.h"
-#include "net/tarpax.h"
 
 /* What a state comes to, besides an error. */
 #define WAIT 0 /* for input, for room, or for nothing any more */
@@ -27,45 +25,12 @@ static int make_need(struct tarball *t, const struct pieces *p)
     return p->last ? err_set(&t->failed, PALE_CORRUPT, "the copy ended early") : WAIT;
 }
 
-/* The records for what an entry's header cannot hold, into ret; their length. */
-static size_t put_records(const struct tarball *t, const struct tar_head *h, const char *target, char ret[TARBALL_RECORDS_MAX])
-{
-    char number[32];
-    size_t n = 0;
-    if (tar_split(t->path, t->path_len) == SIZE_MAX)
-        n += tarpax_put(ret + n, "path", t->path);
-    if (strlen(target) > TAR_NAME_FIELD)
-        n += tarpax_put(ret + n, "linkpath", target);
-    if (h->size > TAR_NUMBER_MAX) {
-        snprintf(number, sizeof(number), "%lld", (long long)h->size);
-        n += tarpax_put(ret + n, "size", number);
-    }
-    if (h->mtime < 0 || h->mtime > TAR_NUMBER_MAX) {
-        snprintf(number, sizeof(number), "%lld", (long long)h->mtime);
-        n += tarpax_put(ret + n, "mtime", number);
-    }
-    return n;
-}
-
-static_assert(TARBALL_RECORDS_MAX >= 2 * PATH_BYTES_MAX + 4 * (TARPAX_RECORD_MORE + 16) + 2 * 24, "all records at once");
-
 /* All headers of an entry, whose path is set. */
 static void put_headers(struct tarball *t, enum tar_type type, const char *target)
 {
     struct tar_head h = {.type = (uint8_t)type, .mode = t->entry.mode, .mtime = t->entry.mtime};
-    size_t at = 0;
     h.size = type == TAR_FILE ? (int64_t)t->entry.size : 0;
-    size_t n = put_records(t, &h, target, (char *)t->give + TAR_BLOCK);
-    if (n > 0) {
-        struct tar_head pax = {.type = TAR_PAX, .mode = 0644, .size = (int64_t)n, .name = "././@PaxHeader"};
-        tar_head_put(t->give, &pax);
-        memset(t->give + TAR_BLOCK + n, 0, tar_padding(n));
-        at = TAR_BLOCK + n + tar_padding(n);
-    }
-    snprintf(h.name, sizeof(h.name), "%.*s", (int)TAR_NAME_MAX, t->path);
-    snprintf(h.link, sizeof(h.link), "%.*s", (int)TAR_NAME_FIELD, target);
-    tar_head_put(t->give + at, &h);
-    t->pending = at + TAR_BLOCK;
+    t->pending = tarentry_put(t->give, &h, t->path, target);
 }
 
 static void up(struct tarball *t)

@@ -14,12 +14,9 @@
 #include "base/bundlehead.h"
 #include "base/limits.h"
 #include "net/pieces.h"
-#include "net/tarhead.h"
+#include "net/tarentry.h"
 
 enum tarball_state { TARBALL_HEAD, TARBALL_NAME, TARBALL_TARGET, TARBALL_DATA, TARBALL_TAIL, TARBALL_DONE };
-
-/* Path, target, size and time. */
-#define TARBALL_RECORDS_MAX (2 * PATH_BYTES_MAX + TAR_BLOCK)
 
 struct tarball {
     struct bundle_count count; /* of what the archive holds; skipped: links left out */
@@ -35,9 +32,9 @@ struct tarball {
     char path[PATH_BYTES_MAX];    /* the folder we are in, or a leaf in it */
     size_t path_len;
     struct bundle_head entry;
-    size_t given, pending;                             /* of give: how much is gone, and how much there was */
-    unsigned zeros;                                    /* to be given after that */
-    uint8_t give[2 * TAR_BLOCK + TARBALL_RECORDS_MAX]; /* the headers of one entry */
+    size_t given, pending;            /* of give: how much is gone, and how much there was */
+    unsigned zeros;                   /* to be given after that */
+    uint8_t give[TARENTRY_BYTES_MAX]; /* the headers of one entry */
 };
 
 /* In the place of the bundle's own name comes top: one plain name, or "." for such names as `tar -c .` gives. With "." a bundle that is

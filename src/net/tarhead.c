@@ -89,7 +89,7 @@ int tar_head_parse(const uint8_t p[TAR_BLOCK], struct tar_head *ret, struct pale
         return err_set(e, PALE_BAD_INPUT, "this is no tar header, or a damaged one (a compressed archive must be uncompressed first)");
     get_names(&f, ret);
     if (memcmp(f.magic, MAGIC_POSIX, 8) != 0 && memcmp(f.magic, MAGIC_GNU, 8) != 0)
-        return err_set(e, PALE_UNSUPPORTED, "its header is neither ustar, pax nor GNU; tar --format=pax makes one that is");
+        return err_set(e, PALE_BAD_INPUT, "its header is neither ustar, pax nor GNU; tar --format=pax makes one that is");
     ret->type = f.type ? (uint8_t)f.type : TAR_FILE;
     if (!get_long(f.size, &ret->size) || ret->size < 0)
         return err_set(e, PALE_BAD_INPUT, "its size is no number");
@@ -98,6 +98,7 @@ int tar_head_parse(const uint8_t p[TAR_BLOCK], struct tar_head *ret, struct pale
         (!get_octal(f.mode, sizeof(f.mode), &mode) || (f.mtime[0] && !get_long(f.mtime, &ret->mtime))))
         return err_set(e, PALE_BAD_INPUT, "its mode or its time is no number");
     ret->mode = (unsigned)mode & 0777;
+    ret->set_bits = (unsigned)mode & 07000;
     return 1;
 }
 

@@ -34,8 +34,9 @@ enum tar_type {
 };
 
 struct tar_head {
-    uint8_t type; /* mostly an enum tar_type */
-    unsigned mode;
+    uint8_t type;      /* mostly an enum tar_type */
+    unsigned mode;     /* permissions alone */
+    unsigned set_bits; /* setuid, setgid, sticky: to be told of, not to be set */
     int64_t size, mtime;
     char name[TAR_NAME_MAX + 1];
     char link[TAR_NAME_FIELD + 1];

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/attributes.h"
 #include "base/number.h"
 
 #define LENGTH_DIGITS_MAX 7u /* a header of records is at most a megabyte */
@@ -41,19 +42,71 @@ static int length_byte(struct tarpax *t, uint8_t b, struct pale_err *e)
     return 0;
 }
 
+/* What is wrong with an attribute is told when the entry comes, whose name is known then. */
+static void refuse_attribute(struct tarpax *t, const char *why)
+{
+    t->trouble = t->trouble ? t->trouble : why;
+    t->in_attribute = false;
+}
+
+static void add_attribute_bytes(struct tarpax *t, const void *p, size_t n)
+{
+    struct tarpax_attributes *a = t->attributes;
+    if (t->in_attribute && n > sizeof(a->bytes) - a->len)
+        refuse_attribute(t, "it has more extended attributes than are taken");
+    if (!t->in_attribute)
+        return;
+    memcpy(a->bytes + a->len, p, n);
+    a->len += n;
+}
+
+/* Begins one. They come sorted, so that none comes twice. */
+static void begin_attribute(struct tarpax *t)
+{
+    static const uint8_t zeros[ATTRIBUTE_LENGTH_BYTES];
+    struct tarpax_attributes *a = t->attributes;
+    char name[TARPAX_KEY_MAX + 1];
+    size_t before = strlen(TARPAX_ATTRIBUTE), n = t->key_len - before, last = a->name;
+    if (t->key_len > TARPAX_KEY_MAX || n > FILE_NAME_MAX || memchr(t->key, 0, t->key_len))
+        return refuse_attribute(t, "it has an extended attribute whose name is none");
+    memcpy(name, t->key + before, n);
+    name[n] = 0;
+    if (!attributes_is_own(name))
+        return refuse_attribute(t, "it has one of the extended attributes that steer an overlay or give power, which are not taken");
+    if (a->len > 0 && strcmp((const char *)a->bytes + last, name) >= 0)
+        return refuse_attribute(t, "its attributes are out of order, or there twice");
+    a->name = a->len;
+    add_attribute_bytes(t, name, n + 1);
+    a->length = a->len;
+    add_attribute_bytes(t, zeros, sizeof(zeros));
+}
+
+static void end_attribute(struct tarpax_attributes *a)
+{
+    uint64_t n = a->len - a->length - ATTRIBUTE_LENGTH_BYTES;
+    for (unsigned i = 0; i < ATTRIBUTE_LENGTH_BYTES; i++)
+        a->bytes[a->length + i] = (uint8_t)(n >> (8 * i));
+}
+
 static int key_end(struct tarpax *t, struct pale_err *e)
 {
     size_t n = t->key_len;
     /* The map of such a file stands in its content. */
     if (n >= strlen(SPARSE) && memcmp(t->key, SPARSE, strlen(SPARSE)) == 0)
-        return err_set(e, PALE_UNSUPPORTED, "it is sparse, which is not taken; make the archive without --sparse");
+        return err_set(e, PALE_BAD_INPUT, "it is sparse, which is not taken; make the archive without --sparse");
+    t->in_attribute = n >= strlen(TARPAX_ATTRIBUTE) && memcmp(t->key, TARPAX_ATTRIBUTE, strlen(TARPAX_ATTRIBUTE)) == 0;
+    t->has_attributes |= t->in_attribute;
+    t->in_attribute = t->in_attribute && t->attributes;
     for (t->field = 0; t->field < TARPAX_FIELDS; t->field++)
         if (n == strlen(keys[t->field]) && memcmp(t->key, keys[t->field], n) == 0)
             break;
     if (t->field < TARPAX_FIELDS && t->has[t->field])
         return err_set(e, PALE_BAD_INPUT, "it has more than one %s", keys[t->field]);
+    t->has_other |= t->field == TARPAX_FIELDS && !t->in_attribute;
     t->state = TARPAX_VALUE;
     t->value_len = 0;
+    if (t->in_attribute)
+        begin_attribute(t);
     return n ? 0 : broken(e);
 }
 
@@ -100,6 +153,8 @@ static int value_end(struct tarpax *t, struct pale_err *e)
 {
     t->state = TARPAX_LENGTH;
     t->digits = 0;
+    if (t->in_attribute)
+        end_attribute(t->attributes);
     if (t->field == TARPAX_FIELDS)
         return 0;
     if (t->value_len == 0)
@@ -117,6 +172,7 @@ static int value_byte(struct tarpax *t, uint8_t b, struct pale_err *e)
     t->left--;
     if (t->left == 0)
         return b == '\n' ? value_end(t, e) : broken(e);
+    add_attribute_bytes(t, &b, 1);
     return t->field == TARPAX_FIELDS ? 0 : text_byte(t, t->field, b, e);
 }
 
@@ -162,13 +218,20 @@ int tarpax_end_long(struct tarpax *t, enum tarpax_field field, struct pale_err *
     return 0;
 }
 
-size_t tarpax_put(char *ret, const char *key, const char *value)
+size_t tarpax_put_bytes(char *ret, const char *key, const void *value, size_t n)
 {
-    size_t rest = strlen(key) + strlen(value) + 3, len = rest, digits;
+    size_t rest = strlen(key) + n + 3, len = rest, digits;
     do {
         digits = (size_t)snprintf(NULL, 0, "%zu", len);
         len = rest + digits;
     } while ((size_t)snprintf(NULL, 0, "%zu", len) != digits);
-    snprintf(ret, len + 1, "%zu %s=%s\n", len, key, value);
+    size_t at = (size_t)snprintf(ret, len + 1, "%zu %s=", len, key);
+    memcpy(ret + at, value, n);
+    memcpy(ret + at + n, "\n", 2);
     return len;
+}
+
+size_t tarpax_put(char *ret, const char *key, const char *value)
+{
+    return tarpax_put_bytes(ret, key, value, strlen(value));
 }

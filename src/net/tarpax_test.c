@@ -49,6 +49,53 @@ static void every_split_and_prefix_of_records(void **state)
     }
 }
 
+static struct tarpax_attributes attributes;
+
+static int take_attributes(const char *text)
+{
+    t = (struct tarpax){.attributes = &attributes};
+    attributes.len = 0;
+    int r = tarpax_take(&t, (const uint8_t *)text, strlen(text), NULL);
+    return r < 0 ? r : tarpax_end(&t, NULL);
+}
+
+static void a_users_own_attributes_are_taken(void **state)
+{
+    (void)state;
+    char text[400];
+    size_t n = tarpax_put_bytes(text, "SCHILY.xattr.user.a", "x\0y", 3);
+    n += tarpax_put(text + n, "SCHILY.xattr.user.b", "");
+    t = (struct tarpax){.attributes = &attributes};
+    attributes.len = 0;
+    assert_int_equal(tarpax_take(&t, (const uint8_t *)text, n, NULL), 0);
+    assert_int_equal(tarpax_end(&t, NULL), 0);
+    assert_true(t.has_attributes && !t.has_other && !t.trouble);
+    static const char is[] = "user.a\0\3\0\0\0\0\0\0\0x\0yuser.b\0\0\0\0\0\0\0\0";
+    assert_int_equal(attributes.len, sizeof(is));
+    assert_memory_equal(attributes.bytes, is, sizeof(is));
+}
+
+static void attributes_that_are_not_taken_are_told_with_the_entry(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {
+        "user.overlay.x", "user.overlay.overlay.opaque", "trusted.overlay.redirect", "security.capability", "user.", "user.b user.a",
+        "user.a user.a",
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char made[200] = "", key[80];
+        size_t n = 0;
+        for (const char *at = rows[i]; *at; at += strcspn(at, " "), at += strspn(at, " ")) {
+            snprintf(key, sizeof(key), TARPAX_ATTRIBUTE "%.*s", (int)strcspn(at, " "), at);
+            n += tarpax_put(made + n, key, "x");
+        }
+        assert_int_equal(take_attributes(made), 0);
+        assert_non_null(t.trouble);
+    }
+    assert_int_equal(take("27 SCHILY.xattr.user.a=any\n", 27), 0);
+    assert_true(t.has_attributes && !t.trouble);
+}
+
 static void records_that_are_none_are_refused(void **state)
 {
     (void)state;
@@ -125,5 +172,6 @@ static void a_name_is_told_once(void **state)
 }
 
 TESTS(cmocka_unit_test(records_are_read_back), cmocka_unit_test(every_split_and_prefix_of_records),
+      cmocka_unit_test(a_users_own_attributes_are_taken), cmocka_unit_test(attributes_that_are_not_taken_are_told_with_the_entry),
       cmocka_unit_test(records_that_are_none_are_refused), cmocka_unit_test(long_names_end_with_a_zero_or_without),
       cmocka_unit_test(a_name_is_told_once))

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/quote.h"
+#include "net/tarpath.h"
 
 /* What a state comes to, besides an error. */
 #define WAIT 0 /* for input, for room, or for nothing any more */
@@ -42,55 +43,6 @@ static void give_head(struct untar *t, struct bundle_head h, const char *name, s
     t->pending = bundle_head_put(t->give, &h, name);
 }
 
-/* A step of a path that is no name: why? */
-static int refuse_step(struct untar *t, const char *step, size_t n)
-{
-    if (n > BUNDLE_NAME_MAX)
-        return err_set(&t->failed, PALE_LIMIT, "its name is longer than %u bytes", BUNDLE_NAME_MAX);
-    if (n == 0)
-        return err_set(&t->failed, PALE_BAD_INPUT, "its path has an empty step");
-    return err_set(&t->failed, PALE_BAD_INPUT, "its path has the step %.*s", (int)n, step);
-}
-
-/* The steps of a path below the top, each checked; there may be none. */
-static int check_steps(struct untar *t, const char *path, size_t len, bool is_folder)
-{
-    size_t folders = is_folder ? 1 : 0; /* the top, and every step of a folder's path, but not a leaf's last */
-    for (size_t at = 0, n; len > 0 && at <= len; at += n + 1, folders++) {
-        const char *slash = memchr(path + at, '/', len - at);
-        n = slash ? (size_t)(slash - path) - at : len - at;
-        if (!bundle_is_name(path + at, n))
-            return refuse_step(t, path + at, n);
-    }
-    if (folders > BUNDLE_DEPTH_MAX)
-        return err_set(&t->failed, PALE_LIMIT, "it lies deeper than %d folders", BUNDLE_DEPTH_MAX);
-    return 0;
-}
-
-/* The entry's path without "./" before and '/' after it. */
-static int clean_path(struct untar *t, bool is_folder)
-{
-    const char *p = t->pax.has[TARPAX_PATH] ? t->pax.path : t->head.name;
-    if (p[0] == '/')
-        return err_set(&t->failed, PALE_BAD_INPUT, "its path is absolute, and only those below the archive's top are taken");
-    bool dotted = p[0] == '.' && (p[1] == '/' || p[1] == 0);
-    p += dotted ? 1 + (p[1] == '/') : 0;
-    size_t n = strlen(p);
-    if (is_folder && n > 0 && p[n - 1] == '/')
-        n--;
-    if (n == 0 && (!dotted || !is_folder))
-        return err_set(&t->failed, PALE_BAD_INPUT, "it has no name");
-    if (n == 0 && *p == '/')
-        return refuse_step(t, p, 0);
-    int r = check_steps(t, p, n, is_folder);
-    if (r < 0)
-        return r;
-    memcpy(t->path, p, n);
-    t->path[n] = 0;
-    t->folder_len = is_folder ? n : tar_parent(p, n);
-    return 0;
-}
-
 static const char *target_of(const struct untar *t)
 {
     return t->pax.has[TARPAX_LINK] ? t->pax.link : t->head.link;
@@ -106,9 +58,12 @@ static int begin_entry(struct untar *t, enum bundle_type type)
         return err_set(&t->failed, PALE_BAD_INPUT, "it has content and is no file");
     if (type == BUNDLE_LINK && !*target_of(t))
         return err_set(&t->failed, PALE_BAD_INPUT, "it is a symlink to nothing");
-    int r = clean_path(t, type == BUNDLE_FOLDER);
+    const char *path = t->pax.has[TARPAX_PATH] ? t->pax.path : t->head.name;
+    int r = tarpath_clean(path, type == BUNDLE_FOLDER, t->path, &t->failed);
     if (r < 0)
         return r;
+    size_t len = strlen(t->path);
+    t->folder_len = type == BUNDLE_FOLDER ? len : tar_parent(t->path, len);
     t->entry = (struct bundle_head){.type = type,
                                     .mode = t->head.mode,
                                     .mtime = t->pax.has[TARPAX_MTIME] ? t->pax.mtime : t->head.mtime,
@@ -150,8 +105,8 @@ static int refuse_type(struct untar *t)
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].type == t->head.type)
-            return err_set(&t->failed, PALE_UNSUPPORTED, "it is %s", rows[i].why);
-    return err_set(&t->failed, PALE_UNSUPPORTED, "it is of the type 0x%02x; only files, folders and symlinks are taken", t->head.type);
+            return err_set(&t->failed, PALE_BAD_INPUT, "it is %s", rows[i].why);
+    return err_set(&t->failed, PALE_BAD_INPUT, "it is of the type 0x%02x; only files, folders and symlinks are taken", t->head.type);
 }
 
 static int begin(struct untar *t)

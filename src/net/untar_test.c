@@ -270,18 +270,18 @@ static void what_is_no_file_folder_or_symlink_is_refused(void **state)
                 {'\n', "type 0x0a"}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         add_entry(&a, rows[i].type, "x", "");
-        refused(PALE_UNSUPPORTED, rows[i].words);
+        refused(PALE_BAD_INPUT, rows[i].words);
     }
     add_record(&a, "GNU.sparse.major", "1");
     add_entry(&a, TAR_FILE, "x", "");
-    refused(PALE_UNSUPPORTED, "sparse");
+    refused(PALE_BAD_INPUT, "sparse");
     add_entry(&a, TAR_FOLDER, "x", "content");
     refused(PALE_BAD_INPUT, "it has content and is no file");
     add_entry(&a, TAR_LINK, "x", "");
     refused(PALE_BAD_INPUT, "a symlink to nothing");
     add_head(&a, TAR_FILE, "x", "", 0);
     poke(&a, 257, "\0\0\0\0\0\0\0", 8);
-    refused(PALE_UNSUPPORTED, "neither ustar");
+    refused(PALE_BAD_INPUT, "neither ustar");
 }
 
 static void every_changed_byte_of_a_header_is_seen(void **state)

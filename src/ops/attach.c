@@ -7,7 +7,6 @@
  * newest output, and the gap is told. */
 #include <string.h>
 
-#include "base/number.h"
 #include "net/wsframe.h"
 #include "ops/talk.h"
 #include "ops/ops.h"
@@ -17,7 +16,7 @@
 
 struct attach {
     struct talk talk;
-    uint64_t wanted, skip;
+    struct shown_from from;
     bool begun;
     struct buf input; /* of a message, that the keeper has not taken yet; no other comes meanwhile */
 };
@@ -44,13 +43,7 @@ static void say(struct attach *t, bool text, const void *p, size_t n)
 static void say_number(struct attach *t, const char *event, const char *name, uint64_t v)
 {
     own_buf b = {0};
-    struct json j;
-    buf_init(&b, 256);
-    json_start(&j, &b);
-    json_begin_object(&j, NULL);
-    json_text(&j, "event", event);
-    json_u64(&j, name, v);
-    json_end_object(&j);
+    shown_number(&b, event, name, v);
     say(t, true, b.data, b.len);
 }
 
@@ -85,8 +78,8 @@ static void on_frame(struct talk *a, const struct frame *f)
         return;
     case TELL_OFFSET:
         if (msg_u64_parse(f->data, f->len, &v)) {
-            t->skip = v < t->wanted ? t->wanted - v : 0;
-            say_number(t, "offset", "bytes", v < t->wanted ? t->wanted : v);
+            shown_offset(&t->from, v);
+            say_number(t, "offset", "bytes", t->from.wanted);
         }
         return;
     case TELL_MISSED:
@@ -95,8 +88,7 @@ static void on_frame(struct talk *a, const struct frame *f)
         return;
     case TELL_STDOUT:
     case TELL_STDERR: {
-        size_t skip = t->skip < f->len ? (size_t)t->skip : f->len;
-        t->skip -= skip;
+        size_t skip = shown_skip(&t->from, f->len);
         if (skip < f->len)
             say(t, false, f->data + skip, f->len - skip);
         return;
@@ -106,13 +98,6 @@ static void on_frame(struct talk *a, const struct frame *f)
     default:
         return;
     }
-}
-
-static void on_room(struct call *c)
-{
-    struct attach *t = c->state;
-    if (t && t->talk.link)
-        tether_pause(t->talk.link, false);
 }
 
 /* Gives the keeper what it takes of a message, and keeps the rest. False if it takes nothing any more. */
@@ -191,22 +176,22 @@ void op_job_attach(struct call *c)
 {
     uint64_t id = 0;
     struct record_writer w;
-    if (!number_u64(call_param(c, "job"), UINT64_MAX, &id) || id == 0)
-        return call_refuse(c, PALE_NOT_FOUND, "there is no such job");
+    if (!jobs_id(c, &id))
+        return;
     struct attach *t = talk_new(c, sizeof(*t));
     if (!t)
         return;
-    t->wanted = call_number(c, "offset", 0);
+    t->from.wanted = call_number(c, "offset", 0);
     t->talk.frame = on_frame;
     t->talk.room = on_taken;
     t->talk.done = on_done;
     buf_init(&t->input, WS_PAYLOAD_MAX);
-    c->room = on_room;
+    c->room = talk_room;
     c->heard = on_heard;
     if (!buf_reserve(&t->talk.request, 256))
         return call_refuse(c, PALE_NO_MEMORY, "out of memory");
     record_start(&w, t->talk.request.data, 256);
-    msg_attach_write(&(struct msg_attach){.id = id, .offset = t->wanted}, &w);
+    msg_attach_write(&(struct msg_attach){.id = id, .offset = t->from.wanted}, &w);
     t->talk.request.len = w.len;
     talk_send(&t->talk, ASK_ATTACH, false);
 }

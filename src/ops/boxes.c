@@ -4,21 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/path.h"
-#include "ops/talk.h"
 #include "ops/ops.h"
 #include "ops/shown.h"
+#include "ops/talk.h"
 
 #define LIST_BYTES_MAX (8u << 20)
-
-static int64_t unix_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void answer_box(struct call *c, const struct core_box *b)
 {
@@ -43,10 +36,23 @@ static void on_done(void *arg, const struct core_answer *a)
     call_drop(c);
 }
 
+/* Whom the request names; NULL: nobody. False: the call is answered, because only an operator chooses among tenants. */
+static bool take_tenant(struct call *c, const char **ret)
+{
+    *ret = call_text(c, "tenant", NULL);
+    if (!*ret || c->who.scope == CALLER_OPERATOR || strcmp(*ret, c->who.tenant) == 0)
+        return true;
+    call_refuse(c, PALE_DENIED, "tenant: only an operator names one; leave it out, this token stands for %s",
+                c->who.tenant[0] ? c->who.tenant : "a box");
+    return false;
+}
+
 void op_box_list(struct call *c)
 {
     struct core *core = c->world->fleet.core;
-    const char *tenant = call_text(c, "tenant", NULL);
+    const char *tenant;
+    if (!take_tenant(c, &tenant))
+        return;
     own_buf text = {0};
     struct json j;
     buf_init(&text, LIST_BYTES_MAX);
@@ -70,7 +76,8 @@ static void digest(const struct fleet_order *o, uint64_t ttl_ms, uint8_t ret[SHA
     char numbers[100];
     const char *parts[] = {o->name, o->policy, o->sets, numbers};
     /* A moment of expiry is not the same twice; what was asked for is how long. */
-    snprintf(numbers, sizeof(numbers), "%lld %llu %d", (long long)o->idle_ms, (unsigned long long)ttl_ms, o->start);
+    snprintf(numbers, sizeof(numbers), "%lld %llu %d%s", (long long)o->idle_ms, (unsigned long long)ttl_ms, o->start,
+             o->by_hand ? " by hand" : "");
     sha256_init(&h);
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         sha256_add(&h, parts[i], strlen(parts[i]) + 1);
@@ -136,7 +143,7 @@ static void on_made(void *arg, const struct core_answer *a)
     if (c->gone || a->code != PALE_OK || !a->box || !a->box->id[0] || a->box->state == CORE_UP)
         return on_done(c, a);
     memcpy(id, a->box->id, sizeof(id));
-    fleet_use(&c->world->fleet, id, on_done, c);
+    fleet_use(&c->world->fleet, id, call_caller(c), on_done, c);
 }
 
 static void create(struct call *c, bool ensure)
@@ -148,7 +155,11 @@ static void create(struct call *c, bool ensure)
     const struct value *policy = call_value(c, "policy"), *set = call_value(c, "set");
     if (c->who.scope == CALLER_BOX)
         return call_refuse(c, PALE_DENIED, "a box's token makes no boxes");
-    const char *tenant = c->who.scope == CALLER_OPERATOR ? call_text(c, "tenant", "") : c->who.tenant;
+    const char *tenant;
+    if (!take_tenant(c, &tenant))
+        return;
+    if (!tenant)
+        tenant = c->who.tenant;
     if (tenant[0] && !path_is_box_name(tenant))
         return call_refuse(c, PALE_BAD_INPUT, "tenant: 1 to %d of a-z, 0-9 and '-'", BOX_NAME_MAX);
     if (choose_name(c, name, &e) < 0 || (set->given && boxes_sets(set->json, &sets, &e) < 0))
@@ -162,10 +173,12 @@ static void create(struct call *c, bool ensure)
                             .key = c->key,
                             .policy = text ? text : "",
                             .sets = buf_text(&sets),
-                            .expires_unix_ms = ttl ? unix_ms() + (int64_t)ttl : 0,
+                            .caller = call_caller(c),
+                            .expires_unix_ms = ttl ? (int64_t)clock_unix_ms() + (int64_t)ttl : 0,
                             .idle_ms = (int64_t)call_number(c, "idle", 0),
                             .ensure = ensure,
-                            .start = call_number(c, "start", 1) != 0};
+                            .start = call_number(c, "start", 1) != 0,
+                            .by_hand = call_number(c, "autosave", 1) == 0};
     digest(&o, ttl, o.asked);
     call_hold(c);
     fleet_create(&c->world->fleet, &o, o.start ? on_made : on_done, c);
@@ -191,7 +204,7 @@ void op_box_inspect(struct call *c)
         answer_box(c, b);
 }
 
-static void act(struct call *c, void (*deed)(struct fleet *f, const char *id, fleet_done *done, void *arg))
+static void act(struct call *c, void (*deed)(struct fleet *f, const char *id, const char *caller, fleet_done *done, void *arg))
 {
     const struct core_box *b = talk_find(c);
     char id[BOX_ID_LEN + 1];
@@ -199,7 +212,7 @@ static void act(struct call *c, void (*deed)(struct fleet *f, const char *id, fl
         return;
     memcpy(id, b->id, sizeof(id));
     call_hold(c);
-    deed(&c->world->fleet, id, on_done, c);
+    deed(&c->world->fleet, id, call_caller(c), on_done, c);
 }
 
 void op_box_start(struct call *c)
@@ -262,7 +275,7 @@ void op_box_rename(struct call *c)
         return call_refuse(c, PALE_BAD_INPUT, "name: 1 to %d of a-z, 0-9 and '-', and not beginning with '-'", BOX_NAME_MAX);
     memcpy(id, b->id, sizeof(id));
     call_hold(c);
-    fleet_rename(&c->world->fleet, id, name, on_done, c);
+    fleet_rename(&c->world->fleet, id, name, call_caller(c), on_done, c);
 }
 
 /* 0 is never. */
@@ -281,7 +294,7 @@ void op_box_terms(struct call *c)
     const struct value *ttl = call_value(c, "ttl"), *idle = call_value(c, "idle");
     int64_t expires = b->has_terms ? b->terms.expires_unix_ms : 0, quiet = b->has_terms ? b->terms.idle_ms : 0;
     if (ttl->given)
-        expires = ttl->number ? unix_ms() + (int64_t)ttl->number : 0;
+        expires = ttl->number ? (int64_t)clock_unix_ms() + (int64_t)ttl->number : 0;
     if (idle->given)
         quiet = (int64_t)idle->number;
     /* Whoever is inside only narrows: sooner, never later. */

@@ -8,6 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/weak.h"
+#include "ops/world.h"
+
+bool call_may(const struct caller *who, const struct op *o)
+{
+    if (o->operators_only && who->scope != CALLER_OPERATOR && !weak_word("widen"))
+        return false;
+    return o->right == RIGHT_NONE || (who->rights >> o->right & 1) || weak_word(o->operators_only ? "widen" : "tokens");
+}
+
 const struct value *call_value(const struct call *c, const char *name)
 {
     static const struct value none;
@@ -42,6 +52,11 @@ const char *call_param(const struct call *c, const char *name)
     return "";
 }
 
+const char *call_caller(const struct call *c)
+{
+    return c->who.token[0] ? c->who.token : "operator";
+}
+
 struct call *call_new(struct world *w)
 {
     struct call *c = calloc(1, sizeof(*c));
@@ -63,6 +78,8 @@ void call_drop(struct call *c)
     if (--c->held > 0)
         return;
     json_decref(c->body);
+    for (size_t i = 0; i < HEAD_COUNT; i++)
+        free(c->head[i]);
     free(c);
 }
 
@@ -84,13 +101,13 @@ void call_leave(struct call *c)
     call_drop(c);
 }
 
-static void answer_whole(struct call *c, const char *type, const void *p, size_t n)
+void call_answer(struct call *c, unsigned status, const char *type, const void *p, size_t n)
 {
     if (c->answered || c->gone)
         return;
     call_hold(c);
     c->answered = true;
-    c->port->whole(c, c->op->status, type, p, n);
+    c->port->whole(c, status, type, p, n);
     let_go(c); /* not before: the answer may be its */
     call_drop(c);
 }
@@ -100,17 +117,17 @@ void call_json(struct call *c, struct buf *text)
     buf_add(text, "\n", 1);
     if (text->failed)
         return call_refuse(c, PALE_LIMIT, "the answer is too long");
-    answer_whole(c, "application/json", text->data, text->len);
+    call_answer(c, c->op->status, "application/json", text->data, text->len);
 }
 
 void call_text_answer(struct call *c, const char *type, const struct buf *text)
 {
-    answer_whole(c, type, text->data, text->len);
+    call_answer(c, c->op->status, type, text->data, text->len);
 }
 
 void call_nothing(struct call *c)
 {
-    answer_whole(c, NULL, NULL, 0);
+    call_answer(c, c->op->status, NULL, NULL, 0);
 }
 
 void call_fail(struct call *c, const struct pale_err *e)
@@ -134,10 +151,16 @@ void call_refuse(struct call *c, enum pale_code code, const char *fmt, ...)
     call_fail(c, &e);
 }
 
+void call_trace(const struct call *c, bool denied, const struct pale_err *e)
+{
+    if (c->world->refused && c->trace != TRACE_NEVER && (denied || c->trace == TRACE_ALWAYS))
+        c->world->refused(c->who.token, c->op ? c->op->name : "a path that is none", e->text);
+}
+
 void call_begin(struct call *c, const char *type, const char *headers)
 {
     if (!c->answered && !c->gone)
-        c->port->begin(c, c->op->status, type, headers);
+        c->port->begin(c, c->status ? c->status : c->op->status, type, headers);
 }
 
 bool call_write(struct call *c, const void *p, size_t n)

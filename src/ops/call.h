@@ -38,6 +38,10 @@ struct value {
     json_t *json;    /* lists, maps, objects */
 };
 
+/* Headers that are the protocol's of an operation. */
+enum call_head { HEAD_MCP_VERSION, HEAD_MCP_METHOD, HEAD_MCP_NAME, HEAD_COUNT };
+#define CALL_HEAD_MAX 1024u
+
 struct call_port {
     /* All of it at once; type NULL: there is no body. */
     void (*whole)(struct call *c, unsigned status, const char *type, const void *p, size_t n);
@@ -65,9 +69,15 @@ struct call {
     bool wants_stream;
     char range[80], last_event[64]; /* headers; "" */
     char accept[256];               /* headers of the answer that opens a socket */
+    char *head[HEAD_COUNT];         /* NULL: it was not there */
+    const char *message;            /* of INPUT_MESSAGE, while op->run runs */
+    size_t message_len;
     const struct call_port *port;
-    void *bringer;   /* of the port */
-    bool bytes_done; /* an INPUT_BYTES body is empty, or all of it has been given */
+    void *bringer;                                          /* of the port */
+    bool bytes_done;                                        /* an INPUT_BYTES body is empty, or all of it has been given */
+    unsigned status;                                        /* of the answer, in place of its operation's or its error's; 0: those */
+    char refusal_more[64];                                  /* headers of a refusal; "" */
+    enum { TRACE_DENIED, TRACE_ALWAYS, TRACE_NEVER } trace; /* which failure is a refusal that the operator hears of */
     bool answered, gone;
     unsigned held;
     /* The operation's own. */
@@ -78,6 +88,9 @@ struct call {
     void (*heard)(struct call *c, bool text, const uint8_t *p, size_t n);
 };
 
+/* May he do this at all? Which boxes he sees is another question (ops/talk.h). */
+bool call_may(const struct caller *who, const struct op *o);
+
 /* The value of a field of the call's operation by its name. */
 const struct value *call_value(const struct call *c, const char *name);
 const char *call_text(const struct call *c, const char *name, const char *otherwise);
@@ -86,7 +99,11 @@ uint64_t call_number(const struct call *c, const char *name, uint64_t otherwise)
 /* The segment of the path that stands where op->path has {name}. */
 const char *call_param(const struct call *c, const char *name);
 
-/* Whole answers. call_json takes text that is JSON. */
+/* Who calls, as audit records have it: the handle of his token, or "operator". */
+const char *call_caller(const struct call *c);
+
+/* Whole answers. call_json takes text that is JSON; call_answer says its status itself, and without a type has no body. */
+void call_answer(struct call *c, unsigned status, const char *type, const void *p, size_t n);
 void call_json(struct call *c, struct buf *text);
 void call_text_answer(struct call *c, const char *type, const struct buf *text);
 void call_nothing(struct call *c);
@@ -97,6 +114,9 @@ void call_refuse(struct call *c, enum pale_code code, const char *fmt, ...) PRIN
 void call_begin(struct call *c, const char *type, const char *headers);
 bool call_write(struct call *c, const void *p, size_t n);
 void call_end(struct call *c, bool whole);
+
+/* Tells the operator of a failure that is a refusal: denied, or what c->trace says. For who brings calls. */
+void call_trace(const struct call *c, bool denied, const struct pale_err *e);
 
 /* Ends a socket. */
 void call_hang_up(struct call *c, unsigned status, const char *reason);

@@ -3,6 +3,7 @@
  *
  * How it works: every command lasts (EXEC_LAST), so that it and its output outlive this daemon. One whose client leaves is ended, unless
  * the request had a key: then somebody may come back for it, and the same key with the same request finds the same command. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +83,8 @@ static int take_input(struct call *c, struct exec *x, struct pale_err *e)
         x->in_len = x->in_mem.len;
     }
     x->takes_input = x->in != NULL || call_number(c, "input", 0) != 0;
+    if (x->in && c->key[0]) /* it is part of what was asked, and not of what is compared else */
+        sha256_hex(x->in, x->in_len, x->talk.input);
     return 0;
 }
 
@@ -91,7 +94,7 @@ static int write_request(struct call *c, struct exec *x, struct pale_err *e)
     own_buf env = {0};
     memset(&m, 0, offsetof(struct msg_exec, argv));
     int r = take_input(c, x, e);
-    m.flags = EXEC_LAST | (x->takes_input ? EXEC_STDIN : 0);
+    m.flags = EXEC_LAST | (x->takes_input ? EXEC_STDIN : 0) | (call_number(c, "merge", 0) ? EXEC_SHARE : 0);
     if (call_number(c, "tty", 0)) {
         m.flags |= EXEC_TTY | EXEC_STDIN;
         m.rows = (uint16_t)call_number(c, "rows", 24);
@@ -146,7 +149,7 @@ static void begin_stream(struct exec *x)
     if (x->begun)
         return;
     x->begun = true;
-    call_begin(c, c->wants_events ? "text/event-stream" : "application/x-ndjson", "");
+    shown_begin(c);
 }
 
 static void stream_json(struct exec *x, const char *event, struct buf *b)
@@ -163,13 +166,7 @@ static void stream_json(struct exec *x, const char *event, struct buf *b)
 static void stream_started(struct exec *x)
 {
     own_buf b = {0};
-    struct json j;
-    buf_init(&b, 1024);
-    json_start(&j, &b);
-    json_begin_object(&j, NULL);
-    json_text(&j, "event", "started");
-    json_u64(&j, "job", x->job);
-    json_end_object(&j);
+    shown_number(&b, "started", "job", x->job);
     stream_json(x, "started", &b);
 }
 
@@ -198,18 +195,12 @@ static void take_missed(struct exec *x, const struct frame *f)
 {
     uint64_t n = 0;
     own_buf b = {0};
-    struct json j;
     if (!msg_u64_parse(f->data, f->len, &n))
         return;
     x->missed += n;
     if (!x->streamed)
         return;
-    buf_init(&b, 256);
-    json_start(&j, &b);
-    json_begin_object(&j, NULL);
-    json_text(&j, "event", "missed");
-    json_u64(&j, "bytes", n);
-    json_end_object(&j);
+    shown_number(&b, "missed", "bytes", n);
     stream_json(x, "missed", &b);
 }
 
@@ -303,13 +294,6 @@ static void on_frame(struct talk *a, const struct frame *f)
     }
 }
 
-static void on_room(struct call *c)
-{
-    struct exec *x = c->state;
-    if (x && x->talk.link)
-        tether_pause(x->talk.link, false);
-}
-
 /* --- its end --- */
 
 /* A command whose client left without a key to come back by is ended, over a connection that waits for nothing. */
@@ -321,7 +305,7 @@ static void on_kill_frame(struct tether *l, const struct frame *f)
 
 static const struct tether_use kill_use = {on_kill_frame, tether_close, NULL};
 
-static void end_command(struct world *w, const char *box, uint64_t job)
+static void end_command(struct world *w, const char *box, const char *caller, uint64_t job)
 {
     struct tether *l;
     struct record_writer r;
@@ -329,14 +313,16 @@ static void end_command(struct world *w, const char *box, uint64_t job)
     struct msg_job_ref ref = {.id = job};
     record_start(&r, mem, sizeof(mem));
     msg_job_ref_write(&ref, &r);
-    if (fleet_link(&w->fleet, box, &kill_use, NULL, &l, NULL) == 0 && !tether_send(l, ASK_JOB_KILL, mem, r.len))
+    if (fleet_link(&w->fleet, box, &kill_use, NULL, &l, NULL) < 0)
+        return;
+    if (!talk_preface(l, caller, "") || !tether_send(l, ASK_JOB_KILL, mem, r.len))
         tether_close(l);
 }
 
 /* It may not even have told yet that it has begun: then it is ended as soon as it does. */
 struct orphan {
     struct world *world;
-    char box[BOX_ID_LEN + 1];
+    char box[BOX_ID_LEN + 1], caller[CALLER_MAX + 1];
 };
 
 static void orphan_gone(struct tether *l)
@@ -350,7 +336,7 @@ static void on_orphan_frame(struct tether *l, const struct frame *f)
     struct orphan *o = l->owner;
     uint64_t job = 0;
     if (f->type == TELL_STARTED && msg_u64_parse(f->data, f->len, &job) && job > 0)
-        end_command(o->world, o->box, job);
+        end_command(o->world, o->box, o->caller, job);
     orphan_gone(l);
 }
 
@@ -363,6 +349,7 @@ static void end_when_begun(struct talk *a)
         return;
     o->world = a->call->world;
     memcpy(o->box, a->box, sizeof(o->box));
+    snprintf(o->caller, sizeof(o->caller), "%s", call_caller(a->call));
     a->link->use = &orphan_use;
     a->link->owner = o;
     tether_pause(a->link, false); /* nobody is left who would let it go on */
@@ -374,7 +361,7 @@ static void on_done(struct talk *a)
     struct exec *x = (struct exec *)a;
     bool abandoned = a->call->gone && !x->killed && !a->call->key[0] && !a->call->world->ending;
     if (abandoned && x->job)
-        end_command(a->call->world, a->box, x->job);
+        end_command(a->call->world, a->box, call_caller(a->call), x->job);
     else if (abandoned && a->link)
         end_when_begun(a);
     buf_done(&x->out);
@@ -393,7 +380,7 @@ static void run(struct call *c, bool detach)
     x->talk.frame = on_frame;
     x->talk.room = feed;
     x->talk.done = on_done;
-    c->room = on_room;
+    c->room = talk_room;
     buf_init(&x->out, BUFFERED_MAX);
     buf_init(&x->err, BUFFERED_MAX);
     if (write_request(c, x, &e) < 0)

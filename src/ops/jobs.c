@@ -12,8 +12,7 @@
 
 #define LIST_BYTES_MAX (4u << 20)
 
-/* The number in the path; false if the call is answered. */
-static bool job_of(struct call *c, uint64_t *ret)
+bool jobs_id(struct call *c, uint64_t *ret)
 {
     if (number_u64(call_param(c, "job"), UINT64_MAX, ret) && *ret > 0)
         return true;
@@ -101,6 +100,12 @@ static struct listing *new_listing(struct call *c, uint64_t only)
     return l;
 }
 
+static struct listing *new_one(struct call *c)
+{
+    uint64_t id;
+    return jobs_id(c, &id) ? new_listing(c, id) : NULL;
+}
+
 /* A box that is down has no jobs: they go with their keeper. */
 static void none_runs(struct talk *a, const struct pale_err *e)
 {
@@ -121,10 +126,7 @@ void op_job_list(struct call *c)
 
 void op_job_inspect(struct call *c)
 {
-    uint64_t id;
-    if (!job_of(c, &id))
-        return;
-    struct listing *l = new_listing(c, id);
+    struct listing *l = new_one(c);
     if (l)
         talk_send(&l->talk, ASK_JOBS, false);
 }
@@ -143,13 +145,10 @@ static void on_late(struct loop_timer *t)
 
 void op_job_wait(struct call *c)
 {
-    uint64_t id;
-    if (!job_of(c, &id))
-        return;
-    struct listing *l = new_listing(c, id);
+    struct listing *l = new_one(c);
     if (!l)
         return;
-    put_ref(&l->talk, &(struct msg_job_ref){.id = id});
+    put_ref(&l->talk, &(struct msg_job_ref){.id = l->only});
     if (call_value(c, "timeout")->given) {
         l->timer.fire = on_late;
         loop_arm(&c->world->loop, &l->timer, clock_ms() + (int64_t)call_number(c, "timeout", 0));
@@ -159,13 +158,10 @@ void op_job_wait(struct call *c)
 
 void op_job_signal(struct call *c)
 {
-    uint64_t id;
-    if (!job_of(c, &id))
-        return;
-    struct listing *l = new_listing(c, id);
+    struct listing *l = new_one(c);
     if (!l)
         return;
-    put_ref(&l->talk, &(struct msg_job_ref){.id = id, .signal = call_number(c, "signal", 0)});
+    put_ref(&l->talk, &(struct msg_job_ref){.id = l->only, .signal = call_number(c, "signal", 0)});
     talk_send(&l->talk, ASK_JOB_KILL, false);
 }
 
@@ -173,7 +169,7 @@ void op_job_signal(struct call *c)
 
 struct log {
     struct talk talk;
-    uint64_t wanted, skip;
+    struct shown_from from;
     bool begun;
 };
 
@@ -183,7 +179,7 @@ static void send_log(struct log *l, const char *event, struct buf *b)
     bool first = !l->begun;
     l->begun = true;
     if (first)
-        call_begin(c, c->wants_events ? "text/event-stream" : "application/x-ndjson", "");
+        shown_begin(c);
     call_hold(c);
     if (!shown_piece(c, event, b) && !c->answered && !c->gone)
         tether_pause(l->talk.link, true);
@@ -193,13 +189,7 @@ static void send_log(struct log *l, const char *event, struct buf *b)
 static void send_number(struct log *l, const char *event, const char *name, uint64_t v)
 {
     own_buf b = {0};
-    struct json j;
-    buf_init(&b, 256);
-    json_start(&j, &b);
-    json_begin_object(&j, NULL);
-    json_text(&j, "event", event);
-    json_u64(&j, name, v);
-    json_end_object(&j);
+    shown_number(&b, event, name, v);
     send_log(l, event, &b);
 }
 
@@ -207,18 +197,17 @@ static void send_output(struct log *l, const struct frame *f)
 {
     own_buf b = {0};
     struct json j;
-    size_t skip = l->skip < f->len ? (size_t)l->skip : f->len;
-    l->skip -= skip;
+    size_t skip = shown_skip(&l->from, f->len);
     if (skip == f->len)
         return;
     buf_init(&b, 8 * FRAME_DATA_MAX);
     json_start(&j, &b);
     json_begin_object(&j, NULL);
     json_text(&j, "event", f->type == TELL_STDERR ? "stderr" : "stdout");
-    json_u64(&j, "offset", l->wanted);
+    json_u64(&j, "offset", l->from.wanted);
     shown_bytes(&j, f->data + skip, f->len - skip);
     json_end_object(&j);
-    l->wanted += f->len - skip;
+    l->from.wanted += f->len - skip;
     send_log(l, f->type == TELL_STDERR ? "stderr" : "stdout", &b);
 }
 
@@ -230,7 +219,7 @@ static void end_log(struct log *l, const struct frame *f)
     struct json j;
     if (f->type == TELL_DONE) {
         if (!l->begun)
-            call_begin(c, c->wants_events ? "text/event-stream" : "application/x-ndjson", "");
+            shown_begin(c);
         return call_end(c, true);
     }
     if (!msg_job_parse(f->data, f->len, &m))
@@ -250,14 +239,12 @@ static void on_log(struct talk *a, const struct frame *f)
     uint64_t v = 0;
     switch (f->type) {
     case TELL_OFFSET:
-        if (msg_u64_parse(f->data, f->len, &v)) {
-            l->skip = v < l->wanted ? l->wanted - v : 0;
-            l->wanted = v > l->wanted ? v : l->wanted;
-        }
+        if (msg_u64_parse(f->data, f->len, &v))
+            shown_offset(&l->from, v);
         return;
     case TELL_MISSED:
         if (msg_u64_parse(f->data, f->len, &v)) {
-            l->wanted += v;
+            l->from.wanted += v;
             send_number(l, "missed", "bytes", v);
         }
         return;
@@ -272,25 +259,18 @@ static void on_log(struct talk *a, const struct frame *f)
     }
 }
 
-static void log_room(struct call *c)
-{
-    struct log *l = c->state;
-    if (l && l->talk.link)
-        tether_pause(l->talk.link, false);
-}
-
 void op_job_logs(struct call *c)
 {
     uint64_t id;
-    if (!job_of(c, &id))
+    if (!jobs_id(c, &id))
         return;
     struct log *l = talk_new(c, sizeof(*l));
     if (!l)
         return;
-    l->wanted = call_number(c, "offset", 0);
+    l->from.wanted = call_number(c, "offset", 0);
     l->talk.frame = on_log;
-    c->room = log_room;
-    put_ref(&l->talk, &(struct msg_job_ref){.id = id, .offset = l->wanted, .follow = call_number(c, "follow", 0) != 0});
+    c->room = talk_room;
+    put_ref(&l->talk, &(struct msg_job_ref){.id = id, .offset = l->from.wanted, .follow = call_number(c, "follow", 0) != 0});
     talk_send(&l->talk, ASK_JOB_LOGS, false);
 }
 
@@ -301,11 +281,6 @@ struct input {
     bool ends;
     uint64_t bytes;
 };
-
-static void on_input_room(struct talk *a)
-{
-    a->call->port->want(a->call, true);
-}
 
 static void on_piece(struct call *c, const void *p, size_t n, bool last)
 {
@@ -341,28 +316,23 @@ static void finish_input(struct input *i, const struct frame *f)
 
 static void on_input_frame(struct talk *a, const struct frame *f)
 {
-    struct call *c = a->call;
-    if (f->type == TELL_STARTED) {
-        c->piece = on_piece;
-        if (c->bytes_done) /* an empty body */
-            on_piece(c, "", 0, true);
-        else
-            c->port->want(c, true);
-    } else if (f->type == TELL_JOB)
+    if (f->type == TELL_STARTED)
+        talk_take(a, on_piece);
+    else if (f->type == TELL_JOB)
         finish_input((struct input *)a, f);
 }
 
 void op_job_input(struct call *c)
 {
     uint64_t id;
-    if (!job_of(c, &id))
+    if (!jobs_id(c, &id))
         return;
     struct input *i = talk_new(c, sizeof(*i));
     if (!i)
         return;
     i->ends = call_number(c, "end", 0) != 0;
     i->talk.frame = on_input_frame;
-    i->talk.room = on_input_room;
+    i->talk.room = talk_taken;
     put_ref(&i->talk, &(struct msg_job_ref){.id = id});
     talk_send(&i->talk, ASK_JOB_INPUT, false);
 }

@@ -28,16 +28,32 @@ enum op_right {
     RIGHT_AUDIT,
     RIGHT_PROVE,
     RIGHT_EVENTS,
-    RIGHT_METRICS, /* operators only */
-    RIGHT_DOCTOR,  /* operators only */
-    RIGHT_TOKENS,  /* operators only */
-    RIGHT_WIRE,    /* whatever a box's keeper does for its clients: commands, files, jobs, stop, prove. Not for a box's own token */
+    RIGHT_METRICS,  /* operators only */
+    RIGHT_DOCTOR,   /* operators only */
+    RIGHT_TOKENS,   /* operators only */
+    RIGHT_WIRE,     /* whatever a box's keeper does for its clients: commands, files, jobs, stop, prove. Not for a box's own token */
+    RIGHT_SNAPSHOT, /* keep a box as it is, and go back, which keeps what it was: nothing is lost by either */
+    RIGHT_GC,       /* operators only */
+    RIGHT_REVIEW, /* land what a box has changed, or throw it away. Not for a box's own token: what leaves a box is not its own to decide */
+    RIGHT_IMAGE_READ, /* which images there are; a tenant sees the one that his boxes may be on. Not for a box's own token */
+    RIGHT_IMAGES,     /* operators only: make, verify and remove them */
     RIGHT_COUNT,
 };
 
 extern const char *const op_right_names[RIGHT_COUNT];
 
-enum op_kind { KIND_TEXT, KIND_NUMBER, KIND_BOOL, KIND_TIME, KIND_TEXTS, KIND_COMMAND, KIND_MAP, KIND_OBJECT, KIND_LIST_OF };
+enum op_kind {
+    KIND_TEXT,
+    KIND_NUMBER,
+    KIND_BOOL,
+    KIND_TIME,
+    KIND_TEXTS,
+    KIND_COMMAND,
+    KIND_MAP,
+    KIND_OBJECT,
+    KIND_SECONDS, /* in an answer: with a fraction */
+    KIND_LIST_OF, /* in an answer: of shapes */
+};
 enum op_where { IN_BODY, IN_QUERY };
 
 struct op_field {
@@ -57,7 +73,12 @@ struct op_shape {
 };
 extern const struct op_shape op_shapes[]; /* ended by a row without name */
 
-enum op_input { INPUT_NONE, INPUT_JSON, INPUT_BYTES };
+enum op_input {
+    INPUT_NONE,
+    INPUT_JSON,
+    INPUT_BYTES,
+    INPUT_MESSAGE, /* JSON that the operation reads itself */
+};
 enum op_output {
     OUTPUT_NOTHING,
     OUTPUT_JSON,

@@ -15,11 +15,18 @@ static void reference(struct json *j, const char *shape, size_t n)
     json_text(j, "$ref", ref);
 }
 
-static void schema_of(struct json *j, const struct op_field *f)
+/* asked: what comes in is never negative; a moment in an answer may lie before 1970. */
+static void schema_of(struct json *j, const struct op_field *f, bool asked)
 {
-    static const char *const types[] = {[KIND_TEXT] = "string", [KIND_NUMBER] = "number", [KIND_BOOL] = "boolean", [KIND_TEXTS] = "array",
-                                        [KIND_MAP] = "object",  [KIND_OBJECT] = "object", [KIND_LIST_OF] = "array"};
+    static const char *const types[] = {[KIND_TEXT] = "string", [KIND_NUMBER] = "integer", [KIND_BOOL] = "boolean",  [KIND_TEXTS] = "array",
+                                        [KIND_MAP] = "object",  [KIND_OBJECT] = "object",  [KIND_SECONDS] = "number"};
     json_text(j, "description", f->help);
+    if (f->of && f->kind == KIND_LIST_OF) {
+        json_text(j, "type", "array");
+        json_begin_object(j, "items");
+        reference(j, f->of, strlen(f->of));
+        return json_end_object(j);
+    }
     if (f->of)
         return reference(j, f->of, strlen(f->of));
     if (f->kind == KIND_TIME || f->kind == KIND_COMMAND) {
@@ -37,6 +44,8 @@ static void schema_of(struct json *j, const struct op_field *f)
     }
     if (f->most && (f->kind == KIND_TEXT || f->kind == KIND_TIME))
         json_u64(j, "maxLength", f->most);
+    if (asked && f->kind == KIND_NUMBER)
+        json_u64(j, "minimum", 0);
     if (f->most && f->kind == KIND_NUMBER)
         json_u64(j, "maximum", f->most);
     if (f->most && f->kind == KIND_TEXTS)
@@ -44,7 +53,7 @@ static void schema_of(struct json *j, const struct op_field *f)
 }
 
 /* An object of those fields that have their place there. */
-static void object_of(struct json *j, const struct op_field *fields, enum op_where where, bool closed)
+static void object_of(struct json *j, const struct op_field *fields, enum op_where where, bool asked)
 {
     bool required = false;
     json_text(j, "type", "object");
@@ -53,11 +62,11 @@ static void object_of(struct json *j, const struct op_field *fields, enum op_whe
         if (f->where == where) {
             required = required || f->required;
             json_begin_object(j, f->name);
-            schema_of(j, f);
+            schema_of(j, f, asked);
             json_end_object(j);
         }
     json_end_object(j);
-    if (closed)
+    if (asked)
         json_bool(j, "additionalProperties", false);
     if (!required)
         return;
@@ -76,7 +85,7 @@ static void parameter(struct json *j, const char *name, const char *in, const st
     json_bool(j, "required", !f || f->required);
     json_begin_object(j, "schema");
     if (f)
-        schema_of(j, f);
+        schema_of(j, f, true);
     else
         json_text(j, "type", "string");
     json_end_object(j);
@@ -124,10 +133,14 @@ static void request_body(struct json *j, const struct op *o)
         return;
     json_begin_object(j, "requestBody");
     json_begin_object(j, "content");
-    json_begin_object(j, o->input == INPUT_JSON ? "application/json" : "application/octet-stream");
+    json_begin_object(j, o->input == INPUT_BYTES ? "application/octet-stream" : "application/json");
     json_begin_object(j, "schema");
     if (o->input == INPUT_JSON)
         object_of(j, o->fields, IN_BODY, true);
+    if (o->input == INPUT_MESSAGE) {
+        json_text(j, "type", "object");
+        json_text(j, "description", "a message of JSON-RPC 2.0; an error in it is answered with one");
+    }
     json_end_object(j);
     json_end_object(j);
     json_end_object(j);

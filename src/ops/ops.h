@@ -31,6 +31,8 @@ void op_job_logs(struct call *c);
 void op_job_input(struct call *c);
 void op_job_signal(struct call *c);
 void op_job_attach(struct call *c);
+/* The number of the job in the path; false if the call is answered. */
+bool jobs_id(struct call *c, uint64_t *ret);
 
 /* files.c */
 void op_file_read(struct call *c);
@@ -42,12 +44,54 @@ void op_file_mkdir(struct call *c);
 void op_file_remove(struct call *c);
 void op_file_watch(struct call *c);
 
+/* looks.c */
+void op_file_lines(struct call *c);
+void op_file_glob(struct call *c);
+void op_file_grep(struct call *c);
+
+/* edits.c */
+void op_file_edit(struct call *c);
+void op_file_patch(struct call *c);
+
 /* trees.c */
 void op_tree_upload(struct call *c);
 void op_tree_download(struct call *c);
 
 /* passage.c */
 void op_box_wire(struct call *c);
+void op_mcp(struct call *c);
+void op_mcp_lines(struct call *c);
+
+/* snapshots.c */
+void op_snapshot_take(struct call *c);
+void op_snapshot_list(struct call *c);
+void op_snapshot_remove(struct call *c);
+void op_box_restore(struct call *c);
+void op_review_discard(struct call *c);
+void op_box_fork(struct call *c);
+void op_gc(struct call *c);
+
+/* reviews.c */
+void op_box_diff(struct call *c);
+void op_review_apply(struct call *c);
+/* The field paths as an order has it; nothing if there are none. A text that would be cut on its way, or has a NUL, is refused: it would
+ * name another file. */
+int reviews_paths(const struct call *c, struct buf *ret, struct pale_err *e) MUST_CHECK;
+
+/* images.c */
+void op_image_list(struct call *c);
+void op_image_inspect(struct call *c);
+void op_image_verify(struct call *c);
+void op_image_remove(struct call *c);
+void op_image_build(struct call *c);
+void op_image_import(struct call *c);
+/* Tells of the images that a collection has removed. told: what its deed told. */
+void images_collected(const struct call *c, const char *told);
+
+/* guards.c */
+void op_guard_list(struct call *c);
+void op_guard_release(struct call *c);
+void op_guard_drop(struct call *c);
 
 /* policies.c */
 void op_policy_show(struct call *c);

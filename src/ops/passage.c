@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns box.wire: the way through the daemon to a box's keeper.
+/* Owns the ways to other protocols: MCP, which has a layer of its own, and box.wire, through the daemon to a box's keeper.
  *
  * How it works: the client speaks the keeper's own protocol, and the keeper reads it as strictly as from anybody. Bytes pass in both
  * directions as they come and nobody here looks into them; what one end does not take is not read from the other. A client that has
@@ -27,19 +27,6 @@ static void on_gone(struct talk *a)
     call_end(a->call, true);
 }
 
-/* The keeper has taken what was passed: more may come. */
-static void on_taken(struct talk *a)
-{
-    a->call->port->want(a->call, true);
-}
-
-static void on_room(struct call *c)
-{
-    struct talk *a = c->state;
-    if (a && a->link)
-        tether_pause(a->link, false);
-}
-
 static void on_piece(struct call *c, const void *p, size_t n, bool last)
 {
     struct talk *a = c->state;
@@ -51,6 +38,16 @@ static void on_piece(struct call *c, const void *p, size_t n, bool last)
         c->port->want(c, false);
 }
 
+void op_mcp(struct call *c)
+{
+    c->world->mcp_post(c);
+}
+
+void op_mcp_lines(struct call *c)
+{
+    c->world->mcp_lines(c);
+}
+
 void op_box_wire(struct call *c)
 {
     struct talk *a = talk_new(c, sizeof(*a));
@@ -59,8 +56,8 @@ void op_box_wire(struct call *c)
     a->opened = on_opened;
     a->bytes = on_bytes;
     a->gone = on_gone;
-    a->room = on_taken;
-    c->room = on_room;
+    a->room = talk_taken;
+    c->room = talk_room;
     c->piece = on_piece;
     talk_open(a, call_number(c, "start", 1) != 0);
 }

@@ -92,7 +92,8 @@ static void change(struct call *c, bool narrower)
                          .policy = text ? text : "",
                          .sets = buf_text(&sets),
                          .born = b->born,
-                         .narrower = narrower};
+                         .narrower = narrower,
+                         .caller = call_caller(c)};
     call_hold(c);
     fleet_deed(&c->world->fleet, &m, on_told, x);
     free(text);

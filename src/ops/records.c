@@ -138,7 +138,7 @@ static void on_doctor(void *arg, const struct msg_deed_done *d)
 
 void op_doctor(struct call *c)
 {
-    struct msg_deed m = {.kind = DEED_DOCTOR, .id = "", .name = "", .tenant = "", .policy = "", .sets = ""};
+    struct msg_deed m = {.kind = DEED_DOCTOR, .id = "", .name = "", .tenant = "", .policy = "", .sets = "", .caller = "paled"};
     call_hold(c);
     fleet_deed(&c->world->fleet, &m, on_doctor, c);
 }

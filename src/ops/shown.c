@@ -70,11 +70,6 @@ void shown_one(struct json *j, struct call *c, const struct core_box *b)
 
 void shown_result(struct json *j, const struct msg_result *r)
 {
-    static const struct {
-        uint64_t flag;
-        const char *name;
-    } flags[] = {{RESULT_TIMEOUT, "timed_out"},   {RESULT_CPU_LIMIT, "cpu_limit"},     {RESULT_OOM, "out_of_memory"},
-                 {RESULT_TRUNCATED, "truncated"}, {RESULT_NOT_STARTED, "not_started"}, {RESULT_KILLED, "killed"}};
     json_u64(j, "exit", r->status);
     json_u64(j, "signal", r->signal);
     json_fixed(j, "seconds", r->time_us, 6);
@@ -82,18 +77,17 @@ void shown_result(struct json *j, const struct msg_result *r)
     json_u64(j, "peak_bytes", r->peak_kib * 1024);
     json_u64(j, "output_bytes", r->out_bytes);
     json_u64(j, "dropped_bytes", r->dropped_bytes);
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-        json_bool(j, flags[i].name, (r->flags & flags[i].flag) != 0);
+    for (const struct msg_result_name *n = msg_result_names; n->name; n++)
+        json_bool(j, n->name, (r->flags & n->flag) != 0);
     if (r->message[0])
         json_text(j, "message", r->message);
 }
 
 void shown_job(struct json *j, const char *key, const struct msg_job *m)
 {
-    static const char *const states[JOB_STATE_COUNT] = {"queued", "running", "ended"};
     json_begin_object(j, key);
     json_u64(j, "id", m->id);
-    json_text(j, "state", m->state < JOB_STATE_COUNT ? states[m->state] : "unknown");
+    json_text(j, "state", msg_job_state(m));
     json_text(j, "command", m->command);
     json_bool(j, "tty", m->tty);
     json_bool(j, "lasts", m->lasts || m->detached);
@@ -102,15 +96,7 @@ void shown_job(struct json *j, const char *key, const struct msg_job *m)
     stamp(j, "started", (int64_t)m->started_unix_ms);
     json_u64(j, "input_bytes", m->in_bytes);
     if (m->state == JOB_ENDED) {
-        struct msg_result r = {.flags = m->flags,
-                               .status = m->status,
-                               .signal = m->signal,
-                               .time_us = m->time_us,
-                               .cpu_us = m->cpu_us,
-                               .peak_kib = m->peak_kib,
-                               .out_bytes = m->out_bytes,
-                               .dropped_bytes = m->dropped_bytes,
-                               .message = m->message};
+        struct msg_result r = msg_job_result(m);
         json_begin_object(j, "result");
         shown_result(j, &r);
         json_end_object(j);
@@ -131,16 +117,21 @@ static bool is_utf8(const unsigned char *p, size_t n)
     return true;
 }
 
-void shown_bytes(struct json *j, const void *p, size_t n)
+void shown_bytes_as(struct json *j, const char *key, const void *p, size_t n)
 {
     if (is_utf8(p, n))
-        json_bytes(j, "data", p, n);
+        json_bytes(j, key, p, n);
     else {
         own_buf b = {0};
         buf_init(&b, 4 * (n / 3 + 1));
         base64_write(p, n, &b);
         json_bytes(j, "base64", b.data, b.len);
     }
+}
+
+void shown_bytes(struct json *j, const void *p, size_t n)
+{
+    shown_bytes_as(j, "data", p, n);
 }
 
 bool shown_piece(struct call *c, const char *event, struct buf *json)
@@ -156,4 +147,33 @@ bool shown_piece(struct call *c, const char *event, struct buf *json)
         return false;
     }
     return call_write(c, b.data, b.len);
+}
+
+void shown_begin(struct call *c)
+{
+    call_begin(c, c->wants_events ? "text/event-stream" : "application/x-ndjson", "");
+}
+
+void shown_number(struct buf *ret, const char *event, const char *name, uint64_t v)
+{
+    struct json j;
+    buf_init(ret, 256);
+    json_start(&j, ret);
+    json_begin_object(&j, NULL);
+    json_text(&j, "event", event);
+    json_u64(&j, name, v);
+    json_end_object(&j);
+}
+
+void shown_offset(struct shown_from *o, uint64_t first)
+{
+    o->skip = first < o->wanted ? o->wanted - first : 0;
+    o->wanted = first > o->wanted ? first : o->wanted;
+}
+
+size_t shown_skip(struct shown_from *o, size_t n)
+{
+    size_t skip = o->skip < n ? (size_t)o->skip : n;
+    o->skip -= skip;
+    return skip;
 }

@@ -3,6 +3,9 @@
 #include <assert.h>
 
 #include "base/limits.h"
+#include "box/fork.h"
+#include "box/stack.h"
+#include "image/store.h"
 #include "ops/op.h"
 #include "ops/ops.h"
 
@@ -15,31 +18,30 @@
 /* --- what comes in --- */
 
 static const struct op_field list_fields[] = {
-    {"tenant", KIND_TEXT, false, BOX_NAME_MAX, "only this tenant's", IN_QUERY, NULL},
+    {"tenant", KIND_TEXT, false, BOX_NAME_MAX, "only this tenant's; for operators", IN_QUERY, NULL},
     END,
 };
 
+/* Of a box that is to be made. */
+#define MADE_FIELDS                                                                                                                        \
+    {"tenant", KIND_TEXT, false, BOX_NAME_MAX, "whose it is to be; for operators", IN_BODY, NULL},                                         \
+        {"policy", KIND_OBJECT, false, 0, "as a policy file has it", IN_BODY, NULL},                                                       \
+        {"set", KIND_MAP, false, 256, "keys of the policy and their values, on top of it: {\"limits.memory\": \"512M\"}", IN_BODY, NULL},  \
+        {"ttl", KIND_TIME, false, 32, "it is removed after so long", IN_BODY, NULL},                                                       \
+        {"idle", KIND_TIME, false, 32, "it is stopped after so long without a command", IN_BODY, NULL},                                    \
+        {"autosave", KIND_BOOL, false, 0, "keep a snapshot when it is stopped or idle; true", IN_BODY, NULL},                              \
+    {                                                                                                                                      \
+        "start", KIND_BOOL, false, 0, "start it at once; true", IN_BODY, NULL                                                              \
+    }
+
 static const struct op_field create_fields[] = {
     {"name", KIND_TEXT, false, BOX_NAME_MAX, "a-z, 0-9 and '-'; without one it gets one", IN_BODY, NULL},
-    {"tenant", KIND_TEXT, false, BOX_NAME_MAX, "whose it is to be; for operators", IN_BODY, NULL},
-    {"policy", KIND_OBJECT, false, 0, "as a policy file has it", IN_BODY, NULL},
-    {"set", KIND_MAP, false, 256, "keys of the policy and their values, on top of it: {\"limits.memory\": \"512M\"}", IN_BODY, NULL},
-    {"ttl", KIND_TIME, false, 32, "it is removed after so long", IN_BODY, NULL},
-    {"idle", KIND_TIME, false, 32, "it is stopped after so long without a command", IN_BODY, NULL},
-    {"start", KIND_BOOL, false, 0, "start it at once; true", IN_BODY, NULL},
+    MADE_FIELDS,
     {"ensure", KIND_BOOL, false, 0, "one that the same request has made will do", IN_BODY, NULL},
     END,
 };
 
-static const struct op_field ensure_fields[] = {
-    {"tenant", KIND_TEXT, false, BOX_NAME_MAX, "whose it is to be; for operators", IN_BODY, NULL},
-    {"policy", KIND_OBJECT, false, 0, "as a policy file has it", IN_BODY, NULL},
-    {"set", KIND_MAP, false, 256, "keys of the policy and their values, on top of it", IN_BODY, NULL},
-    {"ttl", KIND_TIME, false, 32, "it is removed after so long", IN_BODY, NULL},
-    {"idle", KIND_TIME, false, 32, "it is stopped after so long without a command", IN_BODY, NULL},
-    {"start", KIND_BOOL, false, 0, "start it at once; true", IN_BODY, NULL},
-    END,
-};
+static const struct op_field ensure_fields[] = {MADE_FIELDS, END};
 
 static const struct op_field rename_fields[] = {
     {"name", KIND_TEXT, true, BOX_NAME_MAX, "its new name", IN_BODY, NULL},
@@ -52,27 +54,85 @@ static const struct op_field terms_fields[] = {
     END,
 };
 
-static const struct op_field exec_fields[] = {
-    {"command", KIND_COMMAND, true, 0, "a list of words, or a text for the shell", IN_BODY, NULL},
-    {"cwd", KIND_TEXT, false, PATH_BYTES_MAX - 1, "where it begins", IN_BODY, NULL},
-    {"env", KIND_MAP, false, 0, "variables besides those of the policy", IN_BODY, NULL},
-    {"user", KIND_TEXT, false, 64, "who it runs as: a name or a number", IN_BODY, NULL},
-    {"timeout", KIND_TIME, false, 32, "it is ended after so long", IN_BODY, NULL},
-    {"stdin", KIND_TEXT, false, TEXT_MOST, "its input", IN_BODY, NULL},
-    {"stdin_base64", KIND_TEXT, false, TEXT_MOST, "its input, for bytes that are no text", IN_BODY, NULL},
-    {"input", KIND_BOOL, false, 0, "it has an input, which comes by job.input", IN_BODY, NULL},
+static const struct op_field take_fields[] = {
+    {"name", KIND_TEXT, false, SNAPSHOT_NAME_MAX, "letters, digits, '-', '_' and '.'; without one it gets one", IN_BODY, NULL},
     END,
 };
 
+static const struct op_field restore_fields[] = {
+    {"snapshot", KIND_TEXT, true, SNAPSHOT_NAME_MAX, "which one", IN_BODY, NULL},
+    {"force", KIND_BOOL, false, 0, "end whatever runs in the box first", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field fork_fields[] = {
+    {"name", KIND_TEXT, true, BOX_NAME_MAX, "of the new box; with count NAME-1, NAME-2 …", IN_BODY, NULL},
+    {"at", KIND_TEXT, false, SNAPSHOT_NAME_MAX, "a snapshot to begin at, not where the box is now", IN_BODY, NULL},
+    {"count", KIND_NUMBER, false, FORK_MAX, "how many; 1", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field diff_fields[] = {
+    {"path", KIND_TEXT, false, PATH_BYTES_MAX - 1, "only this and what lies below it; the project if it is for review, else the home",
+     IN_QUERY, NULL},
+    {"from", KIND_TEXT, false, SNAPSHOT_NAME_MAX, "what was at this snapshot, not what the box began with", IN_QUERY, NULL},
+    {"to", KIND_TEXT, false, SNAPSHOT_NAME_MAX, "and at this one, not now", IN_QUERY, NULL},
+    {"form", KIND_TEXT, false, 8, "patch, stat, names, or json for an object a line; patch", IN_QUERY, NULL},
+    END,
+};
+
+static const struct op_field apply_fields[] = {
+    {"paths", KIND_TEXTS, false, APPLY_PATHS_MAX, "only these and what lies below them; everything", IN_BODY, NULL},
+    {"include_guarded", KIND_BOOL, false, 0, "also what the host would run or obey", IN_BODY, NULL},
+    {"dry_run", KIND_BOOL, false, 0, "tell what would become of each, change nothing", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field discard_fields[] = {
+    {"paths", KIND_TEXTS, false, APPLY_PATHS_MAX, "only these and what lies below them; everything", IN_BODY, NULL},
+    {"force", KIND_BOOL, false, 0, "end whatever runs in the box first", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field build_fields[] = {
+    {"name", KIND_TEXT, true, STORE_NAME_MAX, "of the image; one that has it loses it", IN_BODY, NULL},
+    {"from", KIND_TEXT, false, 16, "mmdebstrap, minimal or host-copy; mmdebstrap", IN_BODY, NULL},
+    {"suite", KIND_TEXT, false, 64, "mmdebstrap: a release of the distribution; the host's", IN_BODY, NULL},
+    {"variant", KIND_TEXT, false, 64, "mmdebstrap: how much of it; apt", IN_BODY, NULL},
+    {"include", KIND_TEXTS, false, 1024, "mmdebstrap: packages besides", IN_BODY, NULL},
+    {"force_copy", KIND_BOOL, false, 0, "host-copy: even if it takes more than 1 GiB", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field import_fields[] = {
+    {"from", KIND_TEXT, false, 16, "tar, or oci for an OCI image layout or a docker archive in one; tar", IN_QUERY, NULL},
+    END,
+};
+
+static const struct op_field gc_fields[] = {
+    {"images", KIND_BOOL, false, 0, "also images that no box is made on", IN_QUERY, NULL},
+    {"dry_run", KIND_BOOL, false, 0, "tell what would go, remove nothing", IN_QUERY, NULL},
+    END,
+};
+
+/* Of a command that is to run. */
+#define COMMAND_FIELDS                                                                                                                     \
+    {"command", KIND_COMMAND, true, 0, "a list of words, or a text for the shell", IN_BODY, NULL},                                         \
+        {"cwd", KIND_TEXT, false, PATH_BYTES_MAX - 1, "where it begins", IN_BODY, NULL},                                                   \
+        {"env", KIND_MAP, false, 0, "variables besides those of the policy", IN_BODY, NULL},                                               \
+        {"user", KIND_TEXT, false, 64, "who it runs as: a name or a number", IN_BODY, NULL},                                               \
+        {"timeout", KIND_TIME, false, 32, "it is ended after so long", IN_BODY, NULL},                                                     \
+        {"stdin", KIND_TEXT, false, TEXT_MOST, "its input", IN_BODY, NULL},                                                                \
+        {"stdin_base64", KIND_TEXT, false, TEXT_MOST, "its input, for bytes that are no text", IN_BODY, NULL},                             \
+        {"merge", KIND_BOOL, false, 0, "stderr goes where stdout goes, so that both keep their order", IN_BODY, NULL},                     \
+    {                                                                                                                                      \
+        "input", KIND_BOOL, false, 0, "it has an input, which comes by job.input or job.attach", IN_BODY, NULL                             \
+    }
+
+static const struct op_field exec_fields[] = {COMMAND_FIELDS, END};
+
 static const struct op_field start_fields[] = {
-    {"command", KIND_COMMAND, true, 0, "a list of words, or a text for the shell", IN_BODY, NULL},
-    {"cwd", KIND_TEXT, false, PATH_BYTES_MAX - 1, "where it begins", IN_BODY, NULL},
-    {"env", KIND_MAP, false, 0, "variables besides those of the policy", IN_BODY, NULL},
-    {"user", KIND_TEXT, false, 64, "who it runs as: a name or a number", IN_BODY, NULL},
-    {"timeout", KIND_TIME, false, 32, "it is ended after so long", IN_BODY, NULL},
-    {"stdin", KIND_TEXT, false, TEXT_MOST, "its input", IN_BODY, NULL},
-    {"stdin_base64", KIND_TEXT, false, TEXT_MOST, "its input, for bytes that are no text", IN_BODY, NULL},
-    {"input", KIND_BOOL, false, 0, "it has an input, which comes by job.input or job.attach", IN_BODY, NULL},
+    COMMAND_FIELDS,
     {"tty", KIND_BOOL, false, 0, "on a terminal of its own; reached by job.attach", IN_BODY, NULL},
     {"rows", KIND_NUMBER, false, 65535, "of the terminal", IN_BODY, NULL},
     {"cols", KIND_NUMBER, false, 65535, "of the terminal", IN_BODY, NULL},
@@ -173,6 +233,67 @@ static const struct op_field mkdir_fields[] = {
     END,
 };
 
+static const struct op_field lines_fields[] = {
+    PATH_FIELD,
+    {"first", KIND_NUMBER, false, INT64_MAX, "the number of the first line wanted; 1", IN_QUERY, NULL},
+    {"tail", KIND_NUMBER, false, INT64_MAX, "the last so many instead", IN_QUERY, NULL},
+    {"count", KIND_NUMBER, false, INT64_MAX, "how many lines at most; 2000", IN_QUERY, NULL},
+    {"bytes", KIND_NUMBER, false, LINES_BYTES_MAX, "how many bytes at most; 65536", IN_QUERY, NULL},
+    USER_FIELD,
+    END,
+};
+
+static const struct op_field edit_fields[] = {
+    {"path", KIND_TEXT, true, PATH_BYTES_MAX - 1, "in the box", IN_BODY, NULL},
+    {"old", KIND_TEXT, true, EDIT_TEXT_MAX, "what stands there, exactly", IN_BODY, NULL},
+    {"new", KIND_TEXT, true, EDIT_TEXT_MAX, "what shall stand there", IN_BODY, NULL},
+    {"all", KIND_BOOL, false, 0, "every one of them; else there must be one alone", IN_BODY, NULL},
+    {"user", KIND_TEXT, false, 64, "whose rights count", IN_BODY, NULL},
+    END,
+};
+
+#define FOLDER_FIELD                                                                                                                       \
+    {                                                                                                                                      \
+        "path", KIND_TEXT, false, PATH_BYTES_MAX - 1, "the folder to look in; where commands begin", IN_QUERY, NULL                        \
+    }
+#define HIDDEN_FIELD                                                                                                                       \
+    {                                                                                                                                      \
+        "hidden", KIND_BOOL, false, 0, "in folders whose name begins with a dot too", IN_QUERY, NULL                                       \
+    }
+
+static const struct op_field glob_fields[] = {
+    {"pattern", KIND_TEXT, true, PATTERN_BYTES_MAX, "* ? [a-z] in a name, ** for any folders, {a,b} for either", IN_QUERY, NULL},
+    FOLDER_FIELD,
+    {"limit", KIND_NUMBER, false, GLOB_ITEMS_MAX, "how many at most, the newest; 200", IN_QUERY, NULL},
+    HIDDEN_FIELD,
+    USER_FIELD,
+    END,
+};
+
+static const struct op_field grep_fields[] = {
+    {"pattern", KIND_TEXT, true, PATTERN_BYTES_MAX, "an extended regular expression of POSIX, with \\d \\w \\s \\b besides", IN_QUERY,
+     NULL},
+    {"path", KIND_TEXT, false, PATH_BYTES_MAX - 1, "the folder or file to look in; where commands begin", IN_QUERY, NULL},
+    {"glob", KIND_TEXT, false, PATTERN_BYTES_MAX, "only in files that match; a single name at any depth", IN_QUERY, NULL},
+    {"ignore_case", KIND_BOOL, false, 0, "capitals are as small letters", IN_QUERY, NULL},
+    {"fixed", KIND_BOOL, false, 0, "the pattern is a text, not an expression", IN_QUERY, NULL},
+    {"before", KIND_NUMBER, false, GREP_CONTEXT_MAX, "lines to tell before each match", IN_QUERY, NULL},
+    {"after", KIND_NUMBER, false, GREP_CONTEXT_MAX, "lines to tell after each match", IN_QUERY, NULL},
+    {"mode", KIND_TEXT, false, 16, "content, files or count; content", IN_QUERY, NULL},
+    {"limit", KIND_NUMBER, false, GREP_ITEMS_MAX, "how many matches, or files, at most; 200", IN_QUERY, NULL},
+    HIDDEN_FIELD,
+    USER_FIELD,
+    END,
+};
+
+static const struct op_field patch_fields[] = {
+    {"patch", KIND_TEXT, true, PATCH_TEXT_MAX, "a unified diff, or *** Begin Patch … *** End Patch", IN_BODY, NULL},
+    {"path", KIND_TEXT, false, PATH_BYTES_MAX - 1, "the folder its names are relative to; where commands begin", IN_BODY, NULL},
+    {"check", KIND_BOOL, false, 0, "only whether it fits", IN_BODY, NULL},
+    {"user", KIND_TEXT, false, 64, "whose rights count", IN_BODY, NULL},
+    END,
+};
+
 static const struct op_field policy_fields[] = {
     {"policy", KIND_OBJECT, false, 0, "a whole one, as a policy file has it", IN_BODY, NULL},
     {"set", KIND_MAP, false, 256, "keys and their values, on top of what there is", IN_BODY, NULL},
@@ -226,7 +347,7 @@ static const struct op_field box_shape[] = {
     {"jobs", KIND_NUMBER, true, 0, "commands that run", IN_BODY, NULL},
     {"started", KIND_TEXT, false, 0, "when, if it runs", IN_BODY, NULL},
     {"expires", KIND_TEXT, false, 0, "when it is removed", IN_BODY, NULL},
-    {"idle_seconds", KIND_NUMBER, false, 0, "without a command, after which it is stopped", IN_BODY, NULL},
+    {"idle_seconds", KIND_SECONDS, false, 0, "without a command, after which it is stopped", IN_BODY, NULL},
     {"ended", KIND_NUMBER, false, 0, "commands that have, since it runs; of one box", IN_BODY, NULL},
     {"memory_limit_held_by", KIND_TEXT, false, 0, "while it runs; of one box", IN_BODY, NULL},
     {"keeper_pid", KIND_NUMBER, false, 0, "while it runs; of one box, for operators", IN_BODY, NULL},
@@ -239,13 +360,14 @@ static const struct op_field box_shape[] = {
 #define RESULT_FIELDS                                                                                                                      \
     {"exit", KIND_NUMBER, true, 0, "what a shell would show", IN_BODY, NULL},                                                              \
         {"signal", KIND_NUMBER, true, 0, "what ended it, or 0", IN_BODY, NULL},                                                            \
-        {"seconds", KIND_NUMBER, true, 0, "it took", IN_BODY, NULL}, {"cpu_seconds", KIND_NUMBER, true, 0, "it used", IN_BODY, NULL},      \
+        {"seconds", KIND_SECONDS, true, 0, "it took", IN_BODY, NULL}, {"cpu_seconds", KIND_SECONDS, true, 0, "it used", IN_BODY, NULL},    \
         {"peak_bytes", KIND_NUMBER, true, 0, "of memory", IN_BODY, NULL},                                                                  \
         {"output_bytes", KIND_NUMBER, true, 0, "it printed", IN_BODY, NULL},                                                               \
         {"dropped_bytes", KIND_NUMBER, true, 0, "beyond the box's output limit", IN_BODY, NULL},                                           \
         {"timed_out", KIND_BOOL, true, 0, "its time was up", IN_BODY, NULL},                                                               \
         {"cpu_limit", KIND_BOOL, true, 0, "its CPU time was used up", IN_BODY, NULL},                                                      \
         {"out_of_memory", KIND_BOOL, true, 0, "the box's memory was", IN_BODY, NULL},                                                      \
+        {"disk_full", KIND_BOOL, true, 0, "it failed, and there was no room for more of its files", IN_BODY, NULL},                        \
         {"truncated", KIND_BOOL, true, 0, "the output limit cut it", IN_BODY, NULL},                                                       \
         {"not_started", KIND_BOOL, true, 0, "message says why", IN_BODY, NULL},                                                            \
         {"killed", KIND_BOOL, true, 0, "somebody ended it", IN_BODY, NULL},                                                                \
@@ -301,6 +423,201 @@ static const struct op_field entry_shape[] = {
     END,
 };
 
+static const struct op_field lines_shape[] = {
+    {"path", KIND_TEXT, true, 0, "as it was asked for", IN_BODY, NULL},
+    {"first", KIND_NUMBER, true, 0, "the number of the first line", IN_BODY, NULL},
+    {"last", KIND_NUMBER, true, 0, "and of the last; 0 if there is none", IN_BODY, NULL},
+    {"total", KIND_NUMBER, false, 0, "lines of the whole file, if it was read to its end", IN_BODY, NULL},
+    {"more", KIND_BOOL, true, 0, "there are lines after the last", IN_BODY, NULL},
+    {"size", KIND_NUMBER, true, 0, "bytes of the file", IN_BODY, NULL},
+    {"binary", KIND_BOOL, true, 0, "it has a NUL among its first 8192 bytes; then there is no text", IN_BODY, NULL},
+    {"cut", KIND_BOOL, true, 0, "a single line was longer than wanted and is not whole", IN_BODY, NULL},
+    {"text", KIND_TEXT, false, 0, "the lines, with their ends, if they are UTF-8", IN_BODY, NULL},
+    {"base64", KIND_TEXT, false, 0, "else", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field edited_shape[] = {
+    {"path", KIND_TEXT, true, 0, "as it was asked for", IN_BODY, NULL},
+    {"replaced", KIND_NUMBER, true, 0, "how often", IN_BODY, NULL},
+    {"line", KIND_NUMBER, true, 0, "the number of the line where the first began", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field name_shape[] = {
+    {"path", KIND_TEXT, true, 0, "as other operations take it", IN_BODY, NULL},
+    {"type", KIND_TEXT, true, 0, "file, folder, symlink, fifo, socket, device or other", IN_BODY, NULL},
+    {"size", KIND_NUMBER, true, 0, "bytes", IN_BODY, NULL},
+    {"mtime", KIND_NUMBER, true, 0, "seconds since 1970", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field names_shape[] = {
+    {"items", KIND_LIST_OF, true, 0, "the newest first", IN_BODY, "Name"},
+    {"more", KIND_BOOL, true, 0, "there are others, or time was up", IN_BODY, NULL},
+    {"seen", KIND_NUMBER, true, 0, "names that were looked at", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field match_shape[] = {
+    {"path", KIND_TEXT, true, 0, "as other operations take it", IN_BODY, NULL},
+    {"line", KIND_NUMBER, false, 0, "its number; of content", IN_BODY, NULL},
+    {"text", KIND_TEXT, false, 0, "the first 500 bytes of it; of content", IN_BODY, NULL},
+    {"kind", KIND_TEXT, false, 0, "match or context; of content", IN_BODY, NULL},
+    {"count", KIND_NUMBER, false, 0, "lines that match; of count", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field matches_shape[] = {
+    {"items", KIND_LIST_OF, true, 0, "by path and line", IN_BODY, "Match"},
+    {"files", KIND_NUMBER, true, 0, "that have a match", IN_BODY, NULL},
+    {"matches", KIND_NUMBER, true, 0, "lines that were found", IN_BODY, NULL},
+    {"more", KIND_BOOL, true, 0, "there are others, or time was up", IN_BODY, NULL},
+    {"seen", KIND_NUMBER, true, 0, "files that were looked into", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field change_shape[] = {
+    {"path", KIND_TEXT, true, 0, "as other operations take it", IN_BODY, NULL},
+    {"action", KIND_TEXT, true, 0, "added, changed, removed or moved", IN_BODY, NULL},
+    {"to", KIND_TEXT, false, 0, "where what was moved is now", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field patched_shape[] = {
+    {"files", KIND_LIST_OF, true, 0, "what the patch has done, or would do", IN_BODY, "Change"},
+    END,
+};
+
+static const struct op_field snapshot_shape[] = {
+    {"name", KIND_TEXT, true, 0, "unique in its box", IN_BODY, NULL},
+    {"made_unix_ms", KIND_NUMBER, true, 0, "when", IN_BODY, NULL},
+    {"kind", KIND_TEXT, true, 0, "asked or automatic", IN_BODY, NULL},
+    {"layers", KIND_NUMBER, true, 0, "that it stands on", IN_BODY, NULL},
+    {"state", KIND_TEXT, true, 0, "verified, fresh or poisoned", IN_BODY, NULL},
+    {"current", KIND_BOOL, true, 0, "the box stands on it", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field taken_shape[] = {
+    {"snapshot", KIND_TEXT, true, 0, "its name", IN_BODY, NULL},
+    {"changed", KIND_BOOL, true, 0, "there was something to keep since the last one", IN_BODY, NULL},
+    {"copied", KIND_BOOL, true, 0, "the box worked, and what it had written was copied", IN_BODY, NULL},
+    {"pause_us", KIND_NUMBER, true, 0, "how long the box could not work", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field restored_shape[] = {
+    {"restored", KIND_TEXT, true, 0, "the snapshot that the box is at", IN_BODY, NULL},
+    {"kept", KIND_TEXT, true, 0, "the snapshot that it was until now; empty if nothing had changed", IN_BODY, NULL},
+    {"pause_us", KIND_NUMBER, true, 0, "how long the box could not work", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field landing_shape[] = {
+    {"path", KIND_TEXT, true, 0, "below the project", IN_BODY, NULL},
+    {"change", KIND_TEXT, true, 0, "added, changed, deleted, mode, link, type or trouble", IN_BODY, NULL},
+    {"result", KIND_TEXT, true, 0, "landed, merged, same, conflict, held, refused, skipped or failed", IN_BODY, NULL},
+    {"guarded", KIND_TEXT, false, 0, "why the host would run or obey it, in one word", IN_BODY, NULL},
+    {"reason", KIND_TEXT, false, 0, "one sentence", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field applied_shape[] = {
+    {"items", KIND_LIST_OF, true, 0, "in the order of their paths", IN_BODY, "Landing"},
+    {"landed", KIND_NUMBER, true, 0, "as the box has them", IN_BODY, NULL},
+    {"merged", KIND_NUMBER, true, 0, "with what the user changed meanwhile", IN_BODY, NULL},
+    {"same", KIND_NUMBER, true, 0, "that were so already", IN_BODY, NULL},
+    {"conflict", KIND_NUMBER, true, 0, "that both changed: untouched", IN_BODY, NULL},
+    {"held", KIND_NUMBER, true, 0, "that the host would run or obey: untouched", IN_BODY, NULL},
+    {"refused", KIND_NUMBER, true, 0, "of kinds that never land", IN_BODY, NULL},
+    {"skipped", KIND_NUMBER, true, 0, "that somebody said no to", IN_BODY, NULL},
+    {"failed", KIND_NUMBER, true, 0, "untouched; the reason says why", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field discarded_shape[] = {
+    {"kept", KIND_TEXT, true, 0, "the snapshot of what was thrown away; empty if there was nothing", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field image_shape[] = {
+    {"name", KIND_TEXT, true, 0, "empty if it has none", IN_BODY, NULL},
+    {"digest", KIND_TEXT, true, 0, "SHA-256 of what is in it, in hex", IN_BODY, NULL},
+    {"root", KIND_TEXT, false, 0, "where it is on the host; for operators", IN_BODY, NULL},
+    {"from", KIND_TEXT, true, 0, "mmdebstrap, minimal, host-copy, tar or oci", IN_BODY, NULL},
+    {"suite", KIND_TEXT, false, 0, "of mmdebstrap", IN_BODY, NULL},
+    {"bytes", KIND_NUMBER, true, 0, "of its files", IN_BODY, NULL},
+    {"files", KIND_NUMBER, true, 0, "how many", IN_BODY, NULL},
+    {"made", KIND_TEXT, true, 0, "when", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field details_shape[] = {
+    {"name", KIND_TEXT, true, 0, "empty if it has none", IN_BODY, NULL},
+    {"digest", KIND_TEXT, true, 0, "SHA-256 of what is in it, in hex", IN_BODY, NULL},
+    {"root", KIND_TEXT, false, 0, "where it is on the host; for operators", IN_BODY, NULL},
+    {"format", KIND_NUMBER, true, 0, "of the manifest", IN_BODY, NULL},
+    {"from", KIND_TEXT, true, 0, "mmdebstrap, minimal, host-copy, tar or oci", IN_BODY, NULL},
+    {"suite", KIND_TEXT, false, 0, "of mmdebstrap", IN_BODY, NULL},
+    {"variant", KIND_TEXT, false, 0, "of mmdebstrap", IN_BODY, NULL},
+    {"include", KIND_TEXTS, false, 0, "packages besides", IN_BODY, NULL},
+    {"file", KIND_TEXT, false, 0, "the last name of the archive", IN_BODY, NULL},
+    {"source_sha256", KIND_TEXT, false, 0, "of what it was made of", IN_BODY, NULL},
+    {"source_bytes", KIND_NUMBER, false, 0, "how much that was", IN_BODY, NULL},
+    {"config", KIND_OBJECT, false, 0, "what an OCI image wants to be run with", IN_BODY, NULL},
+    {"bytes", KIND_NUMBER, true, 0, "of its files", IN_BODY, NULL},
+    {"files", KIND_NUMBER, true, 0, "how many", IN_BODY, NULL},
+    {"folders", KIND_NUMBER, true, 0, "how many", IN_BODY, NULL},
+    {"links", KIND_NUMBER, true, 0, "how many", IN_BODY, NULL},
+    {"left_out", KIND_OBJECT, true, 0, "what was left out or changed, by its kind", IN_BODY, NULL},
+    {"made", KIND_TEXT, true, 0, "when", IN_BODY, NULL},
+    {"by", KIND_TEXT, true, 0, "which pale", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field built_shape[] = {
+    {"name", KIND_TEXT, true, 0, "as it was asked for", IN_BODY, NULL},
+    {"digest", KIND_TEXT, true, 0, "SHA-256 of what is in it, in hex", IN_BODY, NULL},
+    {"from", KIND_TEXT, true, 0, "mmdebstrap, minimal, host-copy, tar or oci", IN_BODY, NULL},
+    {"bytes", KIND_NUMBER, true, 0, "of its files", IN_BODY, NULL},
+    {"files", KIND_NUMBER, true, 0, "how many", IN_BODY, NULL},
+    {"left_out", KIND_OBJECT, true, 0, "what was left out or changed, by its kind", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field verified_shape[] = {
+    {"good", KIND_BOOL, true, 0, "every file is as it was built", IN_BODY, NULL},
+    {"digest", KIND_TEXT, true, 0, "SHA-256 of what is in it, in hex", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field quarantined_shape[] = {
+    {"number", KIND_NUMBER, true, 0, "by which it is called", IN_BODY, NULL},
+    {"kind", KIND_TEXT, true, 0, "file, folder, symlink, copy or other", IN_BODY, NULL},
+    {"taken", KIND_TEXT, true, 0, "when", IN_BODY, NULL},
+    {"path", KIND_TEXT, true, 0, "where it stood, below the project", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field idle_shape[] = {
+    {"names", KIND_TEXTS, true, 0, "those it had", IN_BODY, NULL},
+    {"digest", KIND_TEXT, true, 0, "SHA-256 of what is in it, in hex", IN_BODY, NULL},
+    {"bytes", KIND_NUMBER, true, 0, "of its files", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field collected_shape[] = {
+    {"boxes", KIND_NUMBER, true, 0, "that were looked at", IN_BODY, NULL},
+    {"layers", KIND_NUMBER, true, 0, "that were removed", IN_BODY, NULL},
+    {"orphans", KIND_NUMBER, true, 0, "boxes whose folder was gone, of which the rest was removed", IN_BODY, NULL},
+    {"files", KIND_NUMBER, true, 0, "that somebody was writing when he died", IN_BODY, NULL},
+    {"staging", KIND_NUMBER, true, 0, "folders in which an image was being built", IN_BODY, NULL},
+    {"quarantines", KIND_NUMBER, true, 0, "of one-shot boxes, that are older than 30 days", IN_BODY, NULL},
+    {"images", KIND_LIST_OF, true, 0, "that were removed", IN_BODY, "IdleImage"},
+    END,
+};
+
 static const struct op_field policy_shape[] = {
     {"digest", KIND_TEXT, true, 0, "SHA-256 of its canonical text", IN_BODY, NULL},
     {"policy", KIND_OBJECT, true, 0, "all of it", IN_BODY, NULL},
@@ -334,6 +651,27 @@ const struct op_shape op_shapes[] = {
     {"Started", "A command that has begun.", started_shape},
     {"Job", "A command that runs or ran.", job_shape},
     {"Entry", "A file, or something like it.", entry_shape},
+    {"Lines", "Lines of a file.", lines_shape},
+    {"Edited", "What an edit has done.", edited_shape},
+    {"Name", "What a pattern has matched.", name_shape},
+    {"Names", "All that it has.", names_shape},
+    {"Match", "A line or a file that matches.", match_shape},
+    {"Matches", "What a search has found.", matches_shape},
+    {"Change", "What a patch does to a file.", change_shape},
+    {"Patched", "What it does to all.", patched_shape},
+    {"Snapshot", "A box as it was.", snapshot_shape},
+    {"Taken", "A snapshot that was taken.", taken_shape},
+    {"Restored", "What going back has done.", restored_shape},
+    {"Landing", "What became of a file that was to land.", landing_shape},
+    {"Applied", "What has landed, and what has not.", applied_shape},
+    {"Discarded", "What throwing away has done.", discarded_shape},
+    {"Image", "A root for boxes.", image_shape},
+    {"ImageDetails", "All about one.", details_shape},
+    {"Built", "An image that was built.", built_shape},
+    {"Verified", "An image that is what it was.", verified_shape},
+    {"Quarantined", "What was taken out of a live project.", quarantined_shape},
+    {"IdleImage", "An image that nobody needs.", idle_shape},
+    {"Collected", "What was removed, or would be.", collected_shape},
     {"Policy", "What a box may do.", policy_shape},
     {"Receipt", "Expected against observed: what was tried in a box that its policy forbids.", any_shape},
     {"Diagnosis", "What works on this host.", any_shape},
@@ -346,6 +684,7 @@ const struct op_shape op_shapes[] = {
 #define BOX "/v1/boxes/{box}"
 #define JOB BOX "/jobs/{job}"
 #define FILES BOX "/files"
+#define IMAGE "/v1/images/{image}"
 
 const struct op op_table[] = {
     {"health", "GET", "/v1/health", RIGHT_NONE, "That the daemon serves.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Health", false, op_health},
@@ -372,9 +711,47 @@ const struct op op_table[] = {
     {"box.rename", "POST", BOX "/rename", RIGHT_BOX_MAKE, "Give a stopped box another name, and with it another id.", rename_fields,
      INPUT_JSON, OUTPUT_JSON, 200, "Box", false, op_box_rename},
 
+    {"snapshot.take", "POST", BOX "/snapshots", RIGHT_SNAPSHOT,
+     "Keep a box as it is now. Without a name, asking twice with one Idempotency-Key takes one.", take_fields, INPUT_JSON, OUTPUT_JSON, 201,
+     "Taken", false, op_snapshot_take},
+    {"snapshot.list", "GET", BOX "/snapshots", RIGHT_BOX_READ, "Its snapshots, the oldest first.", NULL, INPUT_NONE, OUTPUT_JSON, 200,
+     "Snapshot[]", false, op_snapshot_list},
+    {"snapshot.remove", "DELETE", BOX "/snapshots/{snapshot}", RIGHT_BOX_REMOVE, "Forget a snapshot. gc frees what it alone needed.", NULL,
+     INPUT_NONE, OUTPUT_NOTHING, 204, NULL, false, op_snapshot_remove},
+    {"box.restore", "POST", BOX "/restore", RIGHT_SNAPSHOT, "Make it as it was. What it is now is kept first, so that this can be undone.",
+     restore_fields, INPUT_JSON, OUTPUT_JSON, 200, "Restored", false, op_box_restore},
+    {"box.fork", "POST", BOX "/fork", RIGHT_BOX_MAKE,
+     "Make boxes that begin where it is, or was: all of them or none. They are not started.", fork_fields, INPUT_JSON, OUTPUT_JSON, 201,
+     "Box[]", false, op_box_fork},
+
+    {"box.diff", "GET", BOX "/diff", RIGHT_FILE_READ,
+     "What it has changed. Except as json, a line that begins with // tells of a path that could not be read.", diff_fields, INPUT_NONE,
+     OUTPUT_TEXT, 200, NULL, false, op_box_diff},
+    {"review.apply", "POST", BOX "/apply", RIGHT_REVIEW,
+     "Land what it has changed in its project, file by file. A tenant may where his boxes may have the project live.", apply_fields,
+     INPUT_JSON, OUTPUT_JSON, 200, "Applied", false, op_review_apply},
+    {"review.discard", "POST", BOX "/discard", RIGHT_REVIEW,
+     "Show it the project as that is, all of it or at some paths. What it had made of it is kept as a snapshot first.", discard_fields,
+     INPUT_JSON, OUTPUT_JSON, 200, "Discarded", false, op_review_discard},
+
+    {"guard.list", "GET", BOX "/guard", RIGHT_REVIEW,
+     "What was taken out of its live project, because the host would have run or obeyed it.", NULL, INPUT_NONE, OUTPUT_JSON, 200,
+     "Quarantined[]", false, op_guard_list},
+    {"guard.release", "POST", BOX "/guard/{number}/release", RIGHT_REVIEW, "Give it back to where it was. The box must be stopped.", NULL,
+     INPUT_NONE, OUTPUT_NOTHING, 204, NULL, true, op_guard_release},
+    {"guard.drop", "DELETE", BOX "/guard/{number}", RIGHT_REVIEW, "Remove it for good.", NULL, INPUT_NONE, OUTPUT_NOTHING, 204, NULL, true,
+     op_guard_drop},
+
     {"box.wire", "GET", BOX "/wire", RIGHT_WIRE,
      "The protocol of its keeper, as `pale` speaks it: Connection: Upgrade, Upgrade: pale-wire, Pale-Wire-Version.", wire_fields,
      INPUT_NONE, OUTPUT_WIRE, 101, NULL, false, op_box_wire},
+
+    {"mcp", "POST", "/mcp/{box}", RIGHT_NONE,
+     "The Model Context Protocol, streamable HTTP: the tools of a box, as far as the caller may use them. One message each.", NULL,
+     INPUT_MESSAGE, OUTPUT_JSON, 200, NULL, false, op_mcp},
+    {"mcp.lines", "GET", BOX "/mcp", RIGHT_NONE,
+     "The same, a message a line, both ways: Connection: Upgrade, Upgrade: pale-wire, Pale-Wire-Version.", NULL, INPUT_NONE, OUTPUT_WIRE,
+     101, NULL, false, op_mcp_lines},
 
     {"exec", "POST", BOX "/exec", RIGHT_EXEC, "Run a command. Accept: application/x-ndjson or text/event-stream streams it.", exec_fields,
      INPUT_JSON, OUTPUT_JSON, 200, "Exec", false, op_exec},
@@ -410,6 +787,16 @@ const struct op op_table[] = {
      op_file_move},
     {"file.mkdir", "POST", FILES "/mkdir", RIGHT_FILE_WRITE, "Make a folder.", mkdir_fields, INPUT_JSON, OUTPUT_NOTHING, 204, NULL, false,
      op_file_mkdir},
+    {"file.lines", "GET", FILES "/lines", RIGHT_FILE_READ, "Lines of a file, by number or the last ones.", lines_fields, INPUT_NONE,
+     OUTPUT_JSON, 200, "Lines", false, op_file_lines},
+    {"file.glob", "GET", FILES "/glob", RIGHT_FILE_READ, "Names by pattern, the newest first.", glob_fields, INPUT_NONE, OUTPUT_JSON, 200,
+     "Names", false, op_file_glob},
+    {"file.grep", "GET", FILES "/grep", RIGHT_FILE_READ, "Search through a file or a tree.", grep_fields, INPUT_NONE, OUTPUT_JSON, 200,
+     "Matches", false, op_file_grep},
+    {"file.edit", "POST", FILES "/edit", RIGHT_FILE_WRITE, "Replace a text in a file by another, exactly.", edit_fields, INPUT_JSON,
+     OUTPUT_JSON, 200, "Edited", false, op_file_edit},
+    {"file.patch", "POST", FILES "/patch", RIGHT_FILE_WRITE, "Apply a patch, all of it or nothing.", patch_fields, INPUT_JSON, OUTPUT_JSON,
+     200, "Patched", false, op_file_patch},
     {"tree.download", "GET", BOX "/tree", RIGHT_FILE_READ, "A file or a tree as a tar archive.", path_fields, INPUT_NONE, OUTPUT_TAR, 200,
      NULL, false, op_tree_download},
     {"tree.upload", "PUT", BOX "/tree", RIGHT_FILE_WRITE, "Unpack a tar archive into a folder.", path_fields, INPUT_BYTES, OUTPUT_NOTHING,
@@ -435,6 +822,26 @@ const struct op op_table[] = {
      true, op_metrics},
     {"doctor", "GET", "/v1/doctor", RIGHT_DOCTOR, "What works on this host.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Diagnosis", true,
      op_doctor},
+
+    {"image.list", "GET", "/v1/images", RIGHT_IMAGE_READ, "All images. A tenant sees the one that his boxes may be on.", NULL, INPUT_NONE,
+     OUTPUT_JSON, 200, "Image[]", false, op_image_list},
+    {"image.build", "POST", "/v1/images", RIGHT_IMAGES,
+     "Make one of what the host has. Accept: application/x-ndjson or text/event-stream streams how far it is. A client that leaves ends "
+     "it.",
+     build_fields, INPUT_JSON, OUTPUT_JSON, 201, "Built", true, op_image_build},
+    {"image.import", "PUT", IMAGE, RIGHT_IMAGES,
+     "Make one of an archive, which is the body and is unpacked in a box. Streams as image.build does. A client that leaves ends it.",
+     import_fields, INPUT_BYTES, OUTPUT_JSON, 201, "Built", true, op_image_import},
+    {"image.inspect", "GET", IMAGE, RIGHT_IMAGE_READ, "All about one, by its name or sha256:DIGEST.", NULL, INPUT_NONE, OUTPUT_JSON, 200,
+     "ImageDetails", false, op_image_inspect},
+    {"image.verify", "POST", IMAGE "/verify", RIGHT_IMAGES, "Read all of it again, and name the first thing that is not as it was built.",
+     NULL, INPUT_NONE, OUTPUT_JSON, 200, "Verified", true, op_image_verify},
+    {"image.remove", "DELETE", IMAGE, RIGHT_IMAGES, "Take away a name, and the image with its last one, unless a box is made on it.", NULL,
+     INPUT_NONE, OUTPUT_NOTHING, 204, NULL, true, op_image_remove},
+
+    {"gc", "POST", "/v1/gc", RIGHT_GC,
+     "Free the disk of layers that neither a box nor a snapshot stands on, of what the dead have left, and if asked for of images.",
+     gc_fields, INPUT_NONE, OUTPUT_JSON, 200, "Collected", true, op_gc},
 
     {"token.create", "POST", "/v1/tokens", RIGHT_TOKENS, "Make a token. Its text is told once.", token_fields, INPUT_JSON, OUTPUT_JSON, 201,
      "Token", true, op_token_create},

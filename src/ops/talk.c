@@ -5,11 +5,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/weak.h"
+#include "box/life.h"
 
 #define TRIES_MAX 5u
+#define WAITS_MAX 100u /* for changes of layers, one after the other, each of which has ended a keeper before it heard us */
+#define KNOCK_MS 20    /* … and for one of which the core knows nothing */
 
 static bool sees(const struct caller *who, const struct core_box *b)
 {
+    if (weak_word("tokens"))
+        return true;
     switch (who->scope) {
     case CALLER_OPERATOR:
         return true;
@@ -35,6 +44,9 @@ const struct core_box *talk_find(struct call *c)
         b = core_by_id(c->world->fleet.core, which);
     if (b && b->id[0] && sees(&c->who, b))
         return b;
+    /* Perhaps one of somebody else: whoever tries ids leaves a trace. */
+    if (c->who.scope != CALLER_OPERATOR)
+        c->trace = TRACE_ALWAYS;
     call_refuse(c, PALE_NOT_FOUND, "there is no such box; GET /v1/boxes lists them");
     return NULL;
 }
@@ -58,6 +70,7 @@ static void let_go(struct call *c)
 {
     struct talk *a = c->state;
     c->state = NULL;
+    loop_disarm(&c->world->loop, &a->again);
     if (a->done)
         a->done(a);
     talk_close(a);
@@ -79,13 +92,35 @@ void *talk_new(struct call *c, size_t size)
     return a;
 }
 
+/* Its layers are being changed: its keeper has ended, or will, and the next one answers as this one would. */
+static bool is_changing(const struct talk *a)
+{
+    const struct core_box *b = core_by_id(a->call->world->fleet.core, a->box);
+    return b && b->changing;
+}
+
+/* The same by somebody else, with the command line: a keeper has left word for the next one, which has not read it yet. */
+static bool is_handed_over(const struct talk *a)
+{
+    struct place p;
+    char path[PATH_BYTES_MAX + 16];
+    if (place_peek(a->box, &p, NULL) < 0)
+        return false;
+    snprintf(path, sizeof(path), "%s/" LIFE_HANDOVER, p.state);
+    return access(path, F_OK) == 0;
+}
+
 static void use_again(struct talk *a);
+static void knock_later(struct talk *a);
 
 static void fail(struct talk *a, const struct pale_err *e)
 {
     /* A keeper that was just ending has done nothing for us: the next one will. */
-    if (!a->heard && a->starts && a->tries < TRIES_MAX && e->code == PALE_GONE)
+    bool again = is_changing(a) ? a->waits < WAITS_MAX : a->starts && a->tries < TRIES_MAX;
+    if (!a->heard && again && e->code == PALE_GONE)
         return use_again(a);
+    if (!a->heard && !a->starts && a->waits < WAITS_MAX && e->code == PALE_GONE && is_handed_over(a))
+        return knock_later(a);
     if (a->failed)
         a->failed(a, e);
     else
@@ -141,8 +176,46 @@ static void on_bytes(struct tether *l, const uint8_t *p, size_t n)
     call_drop(c);
 }
 
+void talk_room(struct call *c)
+{
+    struct talk *a = c->state;
+    if (a && a->link)
+        tether_pause(a->link, false);
+}
+
+void talk_taken(struct talk *a)
+{
+    a->call->port->want(a->call, true);
+}
+
+void talk_take(struct talk *a, void (*piece)(struct call *c, const void *p, size_t n, bool last))
+{
+    struct call *c = a->call;
+    c->piece = piece;
+    if (c->bytes_done)
+        piece(c, "", 0, true);
+    else
+        c->port->want(c, true);
+}
+
 static const struct tether_use use = {.frame = on_frame, .gone = on_gone, .room = on_room};
 static const struct tether_use raw_use = {.gone = on_gone, .room = on_room, .bytes = on_bytes};
+
+bool talk_preface(struct tether *l, const char *caller, const char *input)
+{
+    uint8_t mem[128];
+    struct record_writer w;
+    record_start(&w, mem, sizeof(mem));
+    msg_preface_write(&(struct msg_preface){.caller = caller, .input = input}, &w);
+    return tether_put(l, ASK_PREFACE, mem, w.len);
+}
+
+/* What its client sends over a connection that is passed on comes after what we say of him. */
+static bool send_request(struct talk *a)
+{
+    return talk_preface(a->link, call_caller(a->call), a->input) &&
+           (a->bytes ? tether_pass(a->link, "", 0) : tether_send(a->link, a->type, a->request.data, a->request.len));
+}
 
 static void connect_now(struct talk *a)
 {
@@ -154,8 +227,8 @@ static void connect_now(struct talk *a)
         return fail(a, &e);
     }
     if (fleet_link(f, a->box, a->bytes ? &raw_use : &use, a, &a->link, &e) < 0) {
-        if (e.code == PALE_NOT_FOUND && a->starts)
-            e.code = PALE_GONE; /* somebody else has stopped it */
+        if (e.code == PALE_NOT_FOUND && (a->starts || is_changing(a) || is_handed_over(a)))
+            e.code = PALE_GONE; /* somebody else has stopped it, or it is on its way back */
         return fail(a, &e);
     }
     if (w) {
@@ -163,7 +236,7 @@ static void connect_now(struct talk *a)
         a->counted = true;
     }
     core_used(f->core, a->box);
-    if (!a->bytes && !tether_send(a->link, a->type, a->request.data, a->request.len)) {
+    if (!send_request(a)) {
         err_set(&e, PALE_GONE, "the box ended before it was asked");
         return fail(a, &e);
     }
@@ -171,6 +244,23 @@ static void connect_now(struct talk *a)
         a->heard = true; /* what its client sends goes to this keeper: there is no beginning anew */
         a->opened(a);
     }
+}
+
+static void on_knock(struct loop_timer *t)
+{
+    struct talk *a = (struct talk *)((char *)t - offsetof(struct talk, again));
+    struct call *c = a->call;
+    call_hold(c);
+    connect_now(a);
+    call_drop(c);
+}
+
+static void knock_later(struct talk *a)
+{
+    a->waits++;
+    talk_close(a);
+    a->again.fire = on_knock;
+    loop_arm(&a->call->world->loop, &a->again, clock_ms() + KNOCK_MS);
 }
 
 static void on_up(void *arg, const struct core_answer *answer)
@@ -188,14 +278,21 @@ static void on_up(void *arg, const struct core_answer *answer)
     call_drop(c);
 }
 
+/* Until the box is up, or, if it is not to be started for this, until nothing is under way with it. */
+static void await(struct talk *a)
+{
+    struct call *c = a->call;
+    call_hold(c);
+    (a->starts ? fleet_use : fleet_await)(&c->world->fleet, a->box, call_caller(c), on_up, c);
+}
+
 static void use_again(struct talk *a)
 {
     struct call *c = a->call;
-    a->tries++;
+    *(is_changing(a) ? &a->waits : &a->tries) += 1;
     talk_close(a);
     fleet_lost(&c->world->fleet, a->box);
-    call_hold(c);
-    fleet_use(&c->world->fleet, a->box, on_up, c);
+    await(a);
 }
 
 void talk_open(struct talk *a, bool start)
@@ -207,12 +304,11 @@ void talk_open(struct talk *a, bool start)
     memcpy(a->box, b->id, sizeof(a->box));
     a->starts = start;
     /* Whether its keeper is there is best known by knocking: one that was just adopted may not have told us yet. */
-    if (b->state != CORE_MAKING && b->state != CORE_REMOVING)
+    if (b->state != CORE_MAKING && b->state != CORE_REMOVING && !b->changing)
         return connect_now(a);
-    if (!start)
+    if (!start && !b->changing)
         return call_refuse(c, PALE_NOT_FOUND, "box %s is not running", b->name);
-    call_hold(c);
-    fleet_use(&c->world->fleet, a->box, on_up, c);
+    await(a);
 }
 
 void talk_send(struct talk *a, uint8_t type, bool start)

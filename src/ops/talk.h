@@ -23,8 +23,10 @@ struct talk {
     char box[BOX_ID_LEN + 1];
     uint8_t type;
     struct buf request;
+    char input[SHA256_HEX]; /* digest of the input that will follow; "": of none */
     bool counted, starts, heard;
-    unsigned tries;
+    unsigned tries, waits;
+    struct loop_timer again;                                   /* to knock once more */
     void (*opened)(struct talk *a);                            /* the request is on its way; may be NULL */
     void (*frame)(struct talk *a, const struct frame *f);      /* but for errors */
     void (*bytes)(struct talk *a, const uint8_t *p, size_t n); /* of talk_open, in place of frame */
@@ -45,6 +47,16 @@ void talk_send(struct talk *a, uint8_t type, bool start);
 
 /* The same without a request: whoever calls speaks to the keeper himself, and what comes from it is handed over unread. */
 void talk_open(struct talk *a, bool start);
+
+/* Puts ahead of the first request of a connection for whom it is. input: as talk's. */
+bool talk_preface(struct tether *l, const char *caller, const char *input);
+
+/* For c->room: the client takes more, so the keeper is listened to again. */
+void talk_room(struct call *c);
+
+/* For room and opened of one whose client gives bytes: more may come; and they come to piece, an empty body too. */
+void talk_taken(struct talk *a);
+void talk_take(struct talk *a, void (*piece)(struct call *c, const void *p, size_t n, bool last));
 
 /* Closes the link; the call goes on. */
 void talk_close(struct talk *a);

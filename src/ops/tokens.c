@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/path.h"
-#include "ops/talk.h"
 #include "ops/ops.h"
+#include "ops/talk.h"
 
 #define LIST_BYTES_MAX (8u << 20)
 #define TOUCH_MS 60000
@@ -39,14 +39,12 @@ const char *const op_right_names[RIGHT_COUNT] = {
     [RIGHT_DOCTOR] = "doctor",
     [RIGHT_TOKENS] = "tokens",
     [RIGHT_WIRE] = "wire",
+    [RIGHT_SNAPSHOT] = "snapshot",
+    [RIGHT_GC] = "gc",
+    [RIGHT_REVIEW] = "review",
+    [RIGHT_IMAGE_READ] = "image.read",
+    [RIGHT_IMAGES] = "images",
 };
-
-static int64_t unix_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void hash_of(const char *text, size_t n, uint8_t ret[SHA256_BYTES])
 {
@@ -60,11 +58,13 @@ int token_caller(struct registry *r, const char *text, size_t n, struct caller *
 {
     uint8_t hash[SHA256_BYTES];
     own_mem struct registry_token *t = NULL;
-    int64_t now = unix_ms();
+    int64_t now = (int64_t)clock_unix_ms();
     hash_of(text, n, hash);
     int res = registry_token_find_hash(r, hash, &t, e);
     if (res < 0 && res != -PALE_NOT_FOUND)
         return res;
+    if (res == 0)
+        snprintf(ret->token, sizeof(ret->token), "%s", t->id);
     if (res < 0 || !registry_token_is_good(t, now))
         return err_set(e, PALE_DENIED, "this token is unknown, expired or revoked; `pale token create` makes one");
     *ret = (struct caller){.scope = t->scope == REGISTRY_SCOPE_OPERATOR ? CALLER_OPERATOR
@@ -99,7 +99,7 @@ static int read_rights(const struct call *c, enum registry_scope scope, uint64_t
         if (scope == REGISTRY_SCOPE_OPERATOR || !o->operators_only)
             most |= 1ull << o->right;
     if (scope == REGISTRY_SCOPE_BOX)
-        most &= ~(1ull << RIGHT_BOX_MAKE | 1ull << RIGHT_BOX_REMOVE | 1ull << RIGHT_WIRE);
+        most &= ~(1ull << RIGHT_BOX_MAKE | 1ull << RIGHT_BOX_REMOVE | 1ull << RIGHT_WIRE | 1ull << RIGHT_REVIEW | 1ull << RIGHT_IMAGE_READ);
     most &= c->who.rights | 1ull << RIGHT_NONE; /* nobody gives what he does not have */
     *ret = most;
     if (!v->given)
@@ -175,7 +175,7 @@ static void show_token(struct json *j, const struct registry_token *t, const cha
 void op_token_create(struct call *c)
 {
     struct pale_err e;
-    struct registry_token t = {.name = call_text(c, "name", ""), .made_unix_ms = unix_ms()};
+    struct registry_token t = {.name = call_text(c, "name", ""), .made_unix_ms = (int64_t)clock_unix_ms()};
     uint8_t random[40], hash[SHA256_BYTES];
     char text[TOKEN_TEXT_LEN + 1] = TOKEN_PREFIX;
     own_buf b = {0};
@@ -230,7 +230,7 @@ void op_token_list(struct call *c)
 void op_token_revoke(struct call *c)
 {
     struct pale_err e;
-    if (registry_token_revoke(c->world->registry, call_param(c, "token"), unix_ms(), &e) < 0)
+    if (registry_token_revoke(c->world->registry, call_param(c, "token"), (int64_t)clock_unix_ms(), &e) < 0)
         return call_fail(c, &e);
     /* What it has open ends with it. */
     c->world->cut_token(c->world, call_param(c, "token"), c);

@@ -5,12 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/quote.h"
 #include "net/tarball.h"
 #include "net/untar.h"
 #include "ops/talk.h"
+#include "ops/filework.h"
 #include "ops/ops.h"
-#include "wire/fileline.h"
 
 #define PIECE 16384u
 
@@ -64,21 +63,13 @@ static void send_tree(struct tree *t, const char *verb, uint64_t flags)
 static int judge(struct tree *t, const struct frame *f)
 {
     struct msg_result r;
-    char shown[500];
-    size_t n = t->complaint.len;
     if (!msg_result_parse(f->data, f->len, &r)) {
         call_refuse(t->talk.call, PALE_PROTOCOL, "the keeper's result cannot be read");
         return -1;
     }
     if (r.status == 0 && !(r.flags & (RESULT_TIMEOUT | RESULT_KILLED | RESULT_TRUNCATED)))
         return 0;
-    while (n > 0 && t->complaint.data[n - 1] == '\n')
-        n--;
-    quote_into(shown, sizeof(shown), t->complaint.data, n);
-    call_refuse(t->talk.call, r.flags & RESULT_TRUNCATED ? PALE_LIMIT : file_status_code(r.status), "in the box: %s",
-                n              ? shown
-                : r.message[0] ? r.message
-                               : "the request failed");
+    filework_fail(t->talk.call, &t->complaint, &r);
     return -1;
 }
 
@@ -135,13 +126,6 @@ static void on_download(struct talk *a, const struct frame *f)
     }
 }
 
-static void room_again(struct call *c)
-{
-    struct tree *t = c->state;
-    if (t && t->talk.link)
-        tether_pause(t->talk.link, false);
-}
-
 void op_tree_download(struct call *c)
 {
     struct pale_err e;
@@ -151,7 +135,7 @@ void op_tree_download(struct call *c)
     if (tarball_init(&t->way.out, ".", false, &e) < 0)
         return call_fail(c, &e);
     t->talk.frame = on_download;
-    c->room = room_again;
+    c->room = talk_room;
     send_tree(t, "pack", 0);
 }
 
@@ -188,17 +172,7 @@ static void on_piece(struct call *c, const void *p, size_t n, bool last)
 
 static void on_opened(struct talk *a)
 {
-    struct call *c = a->call;
-    c->piece = on_piece;
-    if (c->bytes_done)
-        on_piece(c, "", 0, true);
-    else
-        c->port->want(c, true);
-}
-
-static void on_taken(struct talk *a)
-{
-    a->call->port->want(a->call, true);
+    talk_take(a, on_piece);
 }
 
 static void on_upload(struct talk *a, const struct frame *f)
@@ -218,6 +192,6 @@ void op_tree_upload(struct call *c)
     untar_init(&t->way.in, "tree");
     t->talk.frame = on_upload;
     t->talk.opened = on_opened;
-    t->talk.room = on_taken;
+    t->talk.room = talk_taken;
     send_tree(t, "unpack", EXEC_STDIN);
 }

@@ -8,6 +8,7 @@
 
 struct server;
 struct call;
+struct mcp;
 
 struct world {
     struct loop loop;
@@ -18,7 +19,14 @@ struct world {
     struct server *server;
     /* Ends every call of a token but this one. Set by who brings calls. */
     void (*cut_token)(struct world *w, const char *token, const struct call *but);
-    bool ending; /* clients are cut off because we end, not because they left */
+    /* What MCP is brought to: its layer lies above. */
+    void (*mcp_post)(struct call *c);
+    void (*mcp_lines)(struct call *c);
+    struct mcp *mcp;
+    /* Leaves a trace of a call that was refused: by whom (a token's handle, or ""), of what, why. May be NULL. */
+    void (*refused)(const char *token, const char *operation, const char *reason);
+    unsigned builds; /* of images, under way */
+    bool ending;     /* clients are cut off because we end, not because they left */
     struct {
         uint64_t requests, refused;
         uint64_t connections; /* open now */

@@ -112,16 +112,6 @@ static bool has_network(const struct policy *p)
     return p->network != NETWORK_NONE;
 }
 
-static bool has_review(const struct policy *p)
-{
-    return p->project == PROJECT_REVIEW;
-}
-
-static bool has_image(const struct policy *p)
-{
-    return p->image;
-}
-
 static bool has_gvisor(const struct policy *p)
 {
     return p->tier == TIER_GVISOR;
@@ -132,12 +122,6 @@ static bool has_microvm(const struct policy *p)
     return p->tier == TIER_MICROVM;
 }
 
-/* Pages of a memory scratch are counted by the kernel; nothing counts those of a folder yet. */
-static bool has_disk_quota(const struct policy *p)
-{
-    return p->limits[LIMIT_DISK].value && p->limits[LIMIT_DISK].asked && p->scratch == SCRATCH_DISK;
-}
-
 /* What has no program behind it yet. A row goes away with the program that holds it. Limits on tokens and money need no row:
  * with network none there is nothing to spend on, and any other network is refused. */
 static const struct unheld {
@@ -145,11 +129,8 @@ static const struct unheld {
     const char *text;
 } unheld[] = {
     {has_network, "network.mode: this build has no gateway to hold a network to its rules; use network: none"},
-    {has_review, "project.mode: this build keeps no copy-on-write layer for review; use project: ro or live"},
-    {has_image, "image: this build cannot start a box from an image; leave image out to use the host base"},
     {has_gvisor, "tier: gvisor is not in this build; use tier: native"},
     {has_microvm, "tier: microvm is not in this build; use tier: native"},
-    {has_disk_quota, "limits.disk: this build cannot count a scratch on disk; use scratch: memory, or leave limits.disk out"},
 };
 
 int policy_held(const struct policy *p, struct pale_err *e)

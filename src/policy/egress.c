@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/number.h"
 #include "base/quote.h"
+#include "net/hostname.h"
 #include "policy/domain.h"
 #include "policy/field.h"
 
@@ -192,7 +193,7 @@ const struct policy_egress *egress_match(const struct policy *p, const char *nam
     const struct policy_egress *best = NULL;
     for (size_t i = 0; i < p->egress_count; i++) {
         const struct policy_egress *r = &p->egress[i];
-        if (!domain_covers(r->domain, name) || !has_port(r, port))
+        if (!hostname_covers(r->domain, name) || !has_port(r, port))
             continue;
         bool better =
             !best || rank(r->verdict) > rank(best->verdict) || (r->verdict == best->verdict && strlen(r->domain) > strlen(best->domain));
@@ -207,7 +208,7 @@ uint32_t egress_rate(const struct policy *p, const char *name, uint16_t port)
     uint32_t least = 0;
     for (size_t i = 0; i < p->egress_count; i++) {
         const struct policy_egress *r = &p->egress[i];
-        bool counts = r->verdict != VERDICT_DENY && r->rate_per_min && domain_covers(r->domain, name) && has_port(r, port);
+        bool counts = r->verdict != VERDICT_DENY && r->rate_per_min && hostname_covers(r->domain, name) && has_port(r, port);
         if (counts && (least == 0 || r->rate_per_min < least))
             least = r->rate_per_min;
     }
@@ -226,12 +227,12 @@ static bool ports_cover(const struct policy_egress *outer, const struct policy_e
 
 static bool rule_covers(const struct policy_egress *outer, const struct policy_egress *inner)
 {
-    return domain_covers(outer->domain, inner->domain) && ports_cover(outer, inner);
+    return hostname_covers(outer->domain, inner->domain) && ports_cover(outer, inner);
 }
 
 static bool rules_meet(const struct policy_egress *a, const struct policy_egress *b)
 {
-    if (!domain_covers(a->domain, b->domain) && !domain_covers(b->domain, a->domain))
+    if (!hostname_covers(a->domain, b->domain) && !hostname_covers(b->domain, a->domain))
         return false;
     for (size_t i = 0; i < a->port_count; i++)
         if (has_port(b, a->ports[i]))

@@ -2,6 +2,7 @@
 /* Owns the default guard list and the matching of guard names. Pure. */
 #include "policy/guard.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -107,4 +108,64 @@ const char *guard_hit(const struct policy_strings *guard, const char *path)
         if (guard_matches(guard->item[i], path))
             return guard->item[i];
     return NULL;
+}
+
+static unsigned mark_of(const char *p, size_t n)
+{
+    return ((unsigned)n * 37u + (unsigned)tolower((unsigned char)p[0]) * 5u + (unsigned)tolower((unsigned char)p[n - 1])) % 1024u;
+}
+
+void guard_set_init(struct guard_set *s, const struct policy_strings *names)
+{
+    *s = (struct guard_set){.names = names};
+    for (size_t i = 0; i < names->count; i++) {
+        size_t depth = 0;
+        for (const char *at = names->item[i]; *at; depth++) {
+            size_t n = strcspn(at, "/");
+            unsigned m = mark_of(at, n);
+            s->seen[m / 32] |= 1u << m % 32;
+            at += n + (at[n] == '/');
+        }
+        if (depth > s->depth)
+            s->depth = depth;
+    }
+}
+
+/* Does dir end with these components, n bytes of them? */
+static bool ends_with(const char *dir, const char *tail, size_t n)
+{
+    size_t len = strlen(dir);
+    return len >= n && strncasecmp(dir + len - n, tail, n) == 0 && (len == n || dir[len - n - 1] == '/');
+}
+
+/* Looks at each component of the guard name that could be this one: those before it must be where the folder's path ends. */
+static enum guard_kin look_at(const char *guard, const char *dir, const char *name, size_t len)
+{
+    enum guard_kin kin = GUARD_NO;
+    for (const char *at = guard; *at;) {
+        size_t n = strcspn(at, "/");
+        size_t before = at == guard ? 0 : (size_t)(at - guard) - 1;
+        if (n == len && strncasecmp(at, name, n) == 0 && (before == 0 || ends_with(dir, guard, before))) {
+            if (at[n] == 0)
+                return GUARD_NAME;
+            kin = GUARD_ABOVE;
+        }
+        at += n + (at[n] == '/');
+    }
+    return kin;
+}
+
+enum guard_kin guard_look(const struct guard_set *s, const char *dir, const char *name)
+{
+    size_t len = strlen(name);
+    unsigned m = len ? mark_of(name, len) : 0;
+    enum guard_kin kin = GUARD_NO;
+    if (len == 0 || !(s->seen[m / 32] >> m % 32 & 1))
+        return GUARD_NO;
+    for (size_t i = 0; kin != GUARD_NAME && i < s->names->count; i++) {
+        enum guard_kin k = look_at(s->names->item[i], dir, name, len);
+        if (k > kin)
+            kin = k;
+    }
+    return kin;
 }

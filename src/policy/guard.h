@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "policy/policy.h"
@@ -20,3 +21,21 @@ bool guard_matches(const char *name, const char *path);
 
 /* The name of the list that matches, or NULL. */
 const char *guard_hit(const struct policy_strings *guard, const char *path);
+
+/* What a name is in the folder that stands at dir (a path relative to the project, "" for the project itself). */
+enum guard_kin {
+    GUARD_NO,
+    GUARD_ABOVE, /* a folder of this name would hold guarded names: .git, or info in .git */
+    GUARD_NAME,  /* the guarded thing itself */
+};
+
+/* The list made ready for many questions: most names are answered without a look at it. */
+struct guard_set {
+    const struct policy_strings *names;
+    size_t depth;      /* components of the longest name */
+    uint32_t seen[32]; /* length, first and last letter of every component there is, as a set */
+};
+void guard_set_init(struct guard_set *s, const struct policy_strings *names);
+
+/* The last component alone decides: what lies beneath a guarded thing is GUARD_NO in its own folder. */
+enum guard_kin guard_look(const struct guard_set *s, const char *dir, const char *name);

@@ -2,43 +2,9 @@
 /* Owns the question who may call. */
 #include "rest/access.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-
-#include "ops/world.h"
-#include "rest/conn.h"
 #include "ops/tokens.h"
-
-static bool is_ours(const struct http_text *host, unsigned port)
-{
-    static const char *const names[] = {"127.0.0.1", "localhost", "[::1]"};
-    char want[64];
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        snprintf(want, sizeof(want), "%s:%u", names[i], port);
-        if (http_is(host, want))
-            return true;
-    }
-    return false;
-}
-
-int access_check_host(const struct server *s, bool local, const struct http_head *h, struct pale_err *e)
-{
-    static const char scheme[] = "http://";
-    if (local)
-        return 0;
-    const struct http_text *host = http_find(h, "host"), *origin = http_find(h, "origin");
-    if (!host || !is_ours(host, s->port))
-        return err_set(e, PALE_DENIED, "the Host header does not name this daemon; it is reached as 127.0.0.1:%u or localhost:%u", s->port,
-                       s->port);
-    if (!origin)
-        return 0;
-    struct http_text rest = {origin->at + sizeof(scheme) - 1, origin->len - (sizeof(scheme) - 1)};
-    if (origin->len < sizeof(scheme) || memcmp(origin->at, scheme, sizeof(scheme) - 1) != 0 || rest.len != host->len ||
-        memcmp(rest.at, host->at, host->len) != 0)
-        return err_set(e, PALE_DENIED, "a page of another origin may not call this daemon");
-    return 0;
-}
+#include "ops/world.h"
+#include "rest/server.h"
 
 int access_caller(struct server *s, bool local, const struct http_head *h, struct caller *ret, unsigned *ret_status, struct pale_err *e)
 {
@@ -59,7 +25,5 @@ int access_caller(struct server *s, bool local, const struct http_head *h, struc
 
 bool access_may(const struct caller *who, const struct op *o)
 {
-    if (o->operators_only && who->scope != CALLER_OPERATOR)
-        return false;
-    return o->right == RIGHT_NONE || (who->rights >> o->right & 1);
+    return call_may(who, o);
 }

@@ -7,9 +7,6 @@
 
 struct server;
 
-/* Refuses a request that a browser was lured into: over TCP the Host must be ours, and an Origin the same. */
-int access_check_host(const struct server *s, bool local, const struct http_head *h, struct pale_err *e) MUST_CHECK;
-
 /* The caller by his bearer token; without one our own user on the unix socket is the operator. PALE_DENIED with *ret_status 401 if there
  * is no token or none that counts. */
 int access_caller(struct server *s, bool local, const struct http_head *h, struct caller *ret, unsigned *ret_status,

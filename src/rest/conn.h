@@ -7,15 +7,11 @@
 #pragma once
 
 #include "base/buf.h"
-#include "base/loop.h"
 #include "net/chunks.h"
 #include "net/httphead.h"
 #include "ops/call.h"
+#include "rest/server.h"
 
-#define REST_CONNS_MAX 2048u
-#define REST_FDS_ELSE 64u            /* descriptors for what is no connection */
-#define REST_AGAIN_MS 100            /* without a descriptor to be had, until the next try */
-#define REST_DRAIN_MS 4000           /* for the last answers; less than the steward gives us */
 #define REST_BODY_MAX (1u << 20)     /* of JSON: an exec request carries a whole argument list */
 #define REST_OUT_HIGH (256u << 10)   /* unsent bytes at which whoever writes is asked to wait */
 #define REST_OUT_MAX (16u << 20)     /* a whole answer may be longer than that, but not without end */
@@ -25,21 +21,6 @@
 #define REST_IDLE_MS 120000          /* between requests */
 #define REST_LINGER_MS 2000          /* for a body that nobody wants, after the answer */
 #define REST_CALLS_PER_TOKEN 512u
-
-struct conn;
-
-struct server {
-    struct loop *loop;
-    struct world *world;
-    struct loop_source local, tcp; /* listeners; fd -1: none */
-    unsigned port;                 /* of tcp */
-    struct loop_timer again, last; /* to listen again; to end whoever is still there */
-    struct conn *conns;
-    size_t unsent;      /* bytes that wait for clients */
-    size_t count, most; /* an eighth of them for the unix socket alone */
-    bool full;          /* connections wait to be let in until one leaves */
-    bool draining;      /* no new requests; the loop ends when the last answer is out */
-};
 
 enum conn_state {
     CONN_HEAD,
@@ -77,24 +58,22 @@ struct conn {
     bool message_text, message_open;
 };
 
-int server_open(struct server *s, int local_fd, int tcp_fd, struct pale_err *e) MUST_CHECK;
-void server_close(struct server *s);
+/* Takes the descriptor. False if there is no memory for it. */
+bool conn_add(struct server *s, int fd, bool local);
+void conn_cut(struct conn *c);
 
-/* Ends once what is under way is answered, within REST_DRAIN_MS. What has no end of its own, as events and terminals, is cut at once:
- * who listens comes back. */
-void server_drain(struct server *s);
-
-/* --- between the files of this folder --- */
-extern const struct call_port conn_port;
 void conn_send(struct conn *c, const void *p, size_t n);
 void conn_flush(struct conn *c);
-void conn_cut(struct conn *c);
-/* The answer is complete. */
-void conn_answered(struct conn *c);
-/* After work for which c->busy was set: was is what it was before. The connection may be gone afterwards. */
+
+/* Around whatever may cut a connection that somebody up the stack still uses. Leave is told what enter said; the connection may be gone
+ * afterwards. */
+bool conn_enter(struct conn *c);
 void conn_leave(struct conn *c, bool was);
-/* The answer to a request that became no call. */
-void conn_refuse(struct conn *c, unsigned status, const struct pale_err *e, const char *headers);
+
+/* Leaves after something was sent. False: whoever writes is to wait until the call's room is called. */
+bool conn_leave_sent(struct conn *c, bool was);
+
+/* --- connections that left HTTP behind --- */
 /* socket.c: takes what it can of c->in; and the functions of the port. */
 int socket_accept(const struct http_head *h, struct buf *ret_headers, struct pale_err *e) MUST_CHECK;
 void socket_take(struct conn *c);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ops/values.h"
 #include "rest/route.h"
 
 static struct call *asked(const char *method, const char *target, unsigned *ret_status)
@@ -58,7 +59,7 @@ static int body(const char *path, const char *text, struct pale_err *e)
     unsigned status;
     struct call *c = asked("POST", path, &status);
     assert_non_null(c->op);
-    int r = route_body(c, text, strlen(text), e);
+    int r = values_body(c, text, strlen(text), e);
     call_drop(c);
     return r;
 }
@@ -110,7 +111,7 @@ static void bodies_with_a_nul_are_refused(void **state)
     unsigned status;
     static const char text[] = "{\"name\":\"a\"\0}";
     struct call *c = asked("POST", "/v1/boxes", &status);
-    assert_int_equal(route_body(c, text, sizeof(text) - 1, &e), -PALE_BAD_INPUT);
+    assert_int_equal(values_body(c, text, sizeof(text) - 1, &e), -PALE_BAD_INPUT);
     assert_non_null(strstr(e.text, "not JSON"));
     call_drop(c);
 }
@@ -144,7 +145,7 @@ static void queries_are_read_by_their_fields(void **state)
                 {"/v1/boxes/a/jobs/1/logs?of=1", -PALE_BAD_INPUT}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct call *c = asked("GET", rows[i].target, &status);
-        assert_int_equal(route_query(c, &e), rows[i].code);
+        assert_int_equal(values_query(c, &e), rows[i].code);
         if (i == 0) {
             assert_int_equal(call_number(c, "offset", 0), 12);
             assert_int_equal(call_number(c, "follow", 0), 1);

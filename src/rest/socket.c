@@ -7,7 +7,7 @@
 
 #include "base/quote.h"
 #include "net/wsframe.h"
-#include "rest/conn.h"
+#include "rest/reply.h"
 
 int socket_accept(const struct http_head *h, struct buf *ret_headers, struct pale_err *e)
 {
@@ -32,15 +32,9 @@ static void send_frame(struct conn *c, enum ws_op op, const void *p, size_t n)
 bool socket_message(struct call *call, bool text, const void *p, size_t n)
 {
     struct conn *c = call->bringer;
-    bool was = c->busy;
-    c->busy = true;
+    bool was = conn_enter(c);
     send_frame(c, text ? WS_TEXT : WS_BINARY, p, n);
-    if (!c->dead)
-        conn_flush(c);
-    bool room = !c->dead && c->out.len < REST_OUT_HIGH;
-    c->waits_room = c->waits_room || !room;
-    conn_leave(c, was);
-    return room;
+    return conn_leave_sent(c, was);
 }
 
 static void say_close(struct conn *c, unsigned status, const char *reason)
@@ -60,13 +54,12 @@ static void say_close(struct conn *c, unsigned status, const char *reason)
 void socket_hang_up(struct call *call, unsigned status, const char *reason)
 {
     struct conn *c = call->bringer;
-    bool was = c->busy;
-    c->busy = true;
+    bool was = conn_enter(c);
     say_close(c, status, reason);
     if (!c->dead) {
         c->close = true;
         c->body_done = false; /* it may be sending still, and is to read this first */
-        conn_answered(c);
+        reply_done(c);
     }
     conn_leave(c, was);
 }

@@ -16,12 +16,22 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "box/audit.h"
+#include "box/ceiling.h"
 #include "box/checkpoint.h"
+#include "box/gc.h"
 #include "box/intake.h"
+#include "box/layerdir.h"
 #include "box/life.h"
 #include "box/place.h"
 #include "box/reach.h"
 #include "box/rename.h"
+#include "box/stack.h"
+#include "steward/building.h"
+#include "steward/custody.h"
+#include "steward/gallery.h"
+#include "steward/inlet.h"
+#include "steward/past.h"
+#include "steward/scrutiny.h"
 #include "steward/steward.h"
 #include "wire/frame.h"
 #include "wire/message.h"
@@ -30,6 +40,7 @@
 
 struct deed {
     const struct msg_deed *order;
+    int fd; /* to paled */
     int home_fd;
     struct place place;  /* the box, once it is known */
     struct buf *printed; /* what is told besides */
@@ -44,21 +55,6 @@ static int memory_file(const char *text)
     if (fd < 0 || !fd_write_full(fd, text, strlen(text)) || lseek(fd, 0, SEEK_SET) < 0)
         return -1;
     return take_fd(&fd);
-}
-
-static int read_policy(const char *file, int in_fd, struct policy *ret, struct pale_err *e)
-{
-    own_buf out = {0}, complaints = {0};
-    buf_init(&out, POLICY_TEXT_MAX);
-    buf_init(&complaints, 4096);
-    int r = intake_file(file, in_fd, false, &out, &complaints, e);
-    if (r == -PALE_BAD_INPUT && complaints.len > 0) {
-        size_t n = complaints.len;
-        while (n > 0 && complaints.data[n - 1] == '\n')
-            n--;
-        return err_set(e, PALE_BAD_INPUT, "the policy: %.*s", (int)(n < 500 ? n : 500), (const char *)complaints.data);
-    }
-    return r < 0 ? r : policy_parse(buf_text(&out), out.len, ret, e);
 }
 
 /* Paths as they are written, or as the host has them. Whoever may not have them must not learn which there are: he is judged by the first
@@ -99,7 +95,7 @@ static int make_policy(const struct msg_deed *m, enum paths paths, struct policy
     int r;
     if (m->policy[0]) {
         own_fd fd = memory_file(m->policy);
-        r = fd < 0 ? err_os(e, "keep the policy") : read_policy("-", fd, &p, e);
+        r = fd < 0 ? err_os(e, "keep the policy") : intake_policy("-", fd, &p, e);
     } else
         r = policy_init(&p, e);
     if (r == 0)
@@ -113,26 +109,12 @@ static int make_policy(const struct msg_deed *m, enum paths paths, struct policy
     return r;
 }
 
-/* What every tenant's boxes must be within: the operator's file, or the defaults, which show nothing of the host. */
-static int tenant_ceiling(struct policy *ret, struct pale_err *e)
-{
-    char path[PATH_BYTES_MAX];
-    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    int n = config && config[0] == '/' ? snprintf(path, sizeof(path), "%s/pale/tenant.yaml", config)
-            : home && home[0] == '/'   ? snprintf(path, sizeof(path), "%s/.config/pale/tenant.yaml", home)
-                                       : -1;
-    if (n < 0 || (size_t)n >= sizeof(path) || (access(path, F_OK) < 0 && errno == ENOENT))
-        return policy_init(ret, e);
-    int r = read_policy(path, -1, ret, e);
-    return r < 0 ? err_prefix(e, "%s", path) : 0;
-}
-
 static int check_tenant(const char *tenant, const struct policy *p, struct pale_err *e)
 {
     own_policy most = {0};
     if (!tenant[0])
         return 0;
-    int r = tenant_ceiling(&most, e);
+    int r = ceiling_read(&most, e);
     if (r == 0)
         r = policy_narrow(&most, p, e);
     return r < 0 ? err_prefix(e, "a tenant's box may not have this") : 0;
@@ -146,6 +128,7 @@ static int do_make(struct deed *d, struct pale_err *e)
     own_policy p = {0}, written = {0};
     own_reach reach = {.fd = -1};
     reach_init(&reach);
+    reach.caller = m->caller;
     int r = m->tenant[0] ? make_policy(m, PATHS_WRITTEN, &written, e) : 0;
     if (r == 0 && m->tenant[0])
         r = check_tenant(m->tenant, &written, e);
@@ -155,8 +138,15 @@ static int do_make(struct deed *d, struct pale_err *e)
         r = check_tenant(m->tenant, &p, e);
     if (r < 0)
         return r;
-    struct life_order order = {
-        .name = m->name, .scope = SCOPE_USER, .tenant = m->tenant[0] ? m->tenant : NULL, .policy = &p, .durable = !m->start};
+    own_stack by_hand = {0};
+    stack_init(&by_hand);
+    by_hand.no_autosave = true;
+    struct life_order order = {.name = m->name,
+                               .scope = SCOPE_USER,
+                               .tenant = m->tenant[0] ? m->tenant : NULL,
+                               .policy = &p,
+                               .stack = m->by_hand ? &by_hand : NULL,
+                               .durable = !m->start};
     r = life_make(&order, &d->place, e);
     if (r < 0 || !m->start)
         return r;
@@ -175,24 +165,145 @@ static int do_start(struct deed *d, struct pale_err *e)
 {
     own_reach reach = {.fd = -1};
     reach_init(&reach);
+    reach.caller = d->order->caller;
     return reach_box(&reach, &d->place, true, e);
 }
 
 static int do_stop(struct deed *d, struct pale_err *e)
 {
-    return life_stop(&d->place, d->order->only_idle, e);
+    int r = life_stop(&d->place, d->order->only_idle ? STOP_IDLE : STOP_ANY, d->order->caller, e);
+    if (r < 0)
+        return r;
+    struct msg_deed m = *d->order;
+    m.automatic = true;
+    r = past_snapshot(&m, &d->place, d->printed, e);
+    return r == -PALE_BUSY ? 0 : r; /* somebody has started it again, and there will be another stop */
+}
+
+static int do_snapshot(struct deed *d, struct pale_err *e)
+{
+    return past_snapshot(d->order, &d->place, d->printed, e);
+}
+
+static int do_restore(struct deed *d, struct pale_err *e)
+{
+    return past_restore(d->order, &d->place, d->printed, e);
+}
+
+static int do_forget(struct deed *d, struct pale_err *e)
+{
+    return past_forget(d->order, &d->place, e);
+}
+
+/* A tenant's fork is a new box of his: it must be within what his boxes may be now. */
+static int do_fork(struct deed *d, struct pale_err *e)
+{
+    own_policy p = {0};
+    int r = d->place.tenant[0] ? life_policy(&d->place, &p, e) : 0;
+    if (r == 0)
+        r = check_tenant(d->place.tenant, &p, e);
+    return r < 0 ? r : past_fork(d->order, &d->place, d->printed, e);
+}
+
+static int do_gc(struct deed *d, struct pale_err *e)
+{
+    return past_gc(d->order, d->printed, e);
+}
+
+static int do_diff(struct deed *d, struct pale_err *e)
+{
+    return scrutiny_diff(d->order, &d->place, d->fd, e);
+}
+
+/* Landing is the operator's act, but where a tenant's box might have the project live: there he could write it from inside as well, and
+ * what the host would obey no more than that. */
+static int do_apply(struct deed *d, struct pale_err *e)
+{
+    const struct msg_deed *m = d->order;
+    own_policy p = {0};
+    int r = m->tenant[0] ? life_policy(&d->place, &p, e) : 0;
+    if (r == 0 && m->tenant[0] && m->guarded)
+        r = err_set(e, PALE_DENIED, "what this host would run or obey is landed by its operator");
+    p.project = PROJECT_LIVE;
+    if (r == 0 && m->tenant[0] && (r = check_tenant(m->tenant, &p, e)) < 0)
+        return err_prefix(e, "only the operator lands what this box has changed");
+    return r < 0 ? r : scrutiny_apply(m, &d->place, d->fd, d->printed, e);
+}
+
+static int do_discard(struct deed *d, struct pale_err *e)
+{
+    return scrutiny_discard(d->order, &d->place, d->printed, e);
+}
+
+/* A tenant sees the one image that his boxes may be on, if they may be on any. */
+static int visible_image(const struct deed *d, struct policy *most, const char **ret_only, struct pale_err *e)
+{
+    *ret_only = NULL;
+    if (!d->order->tenant[0])
+        return 0;
+    int r = ceiling_read(most, e);
+    *ret_only = r == 0 && most->image ? most->image : "";
+    return r;
+}
+
+static int do_image_list(struct deed *d, struct pale_err *e)
+{
+    own_policy most = {0};
+    const char *only;
+    int r = visible_image(d, &most, &only, e);
+    return r < 0 ? r : gallery_list(only, d->fd, e);
+}
+
+static int do_image_show(struct deed *d, struct pale_err *e)
+{
+    own_policy most = {0};
+    const char *only;
+    int r = visible_image(d, &most, &only, e);
+    return r < 0 ? r : gallery_show(d->order->name, only, d->fd, e);
+}
+
+static int do_image_verify(struct deed *d, struct pale_err *e)
+{
+    return gallery_verify(d->order->name, d->fd, e);
+}
+
+static int do_image_remove(struct deed *d, struct pale_err *e)
+{
+    return gallery_remove(d->order->name, d->order->caller, e);
+}
+
+static int do_guard_list(struct deed *d, struct pale_err *e)
+{
+    return custody_list(&d->place, d->fd, e);
+}
+
+static int do_guard_release(struct deed *d, struct pale_err *e)
+{
+    return custody_release(d->order, &d->place, e);
+}
+
+static int do_guard_drop(struct deed *d, struct pale_err *e)
+{
+    return custody_drop(d->order, &d->place, e);
+}
+
+static int do_image_build(struct deed *d, struct pale_err *e)
+{
+    return building_run(d->order, d->fd, d->printed, e);
 }
 
 static int do_remove(struct deed *d, struct pale_err *e)
 {
-    int r = life_stop(&d->place, false, e);
-    return r < 0 ? r : place_remove(&d->place, true, e);
+    int r = life_stop(&d->place, STOP_ANY, d->order->caller, e);
+    if (r == 0)
+        r = place_remove(&d->place, true, e);
+    return r < 0 ? r : gc_shared(&d->place, e);
 }
 
 static int do_rename(struct deed *d, struct pale_err *e)
 {
     struct place old = d->place;
-    return rename_box(&old, d->order->name, &d->place, e);
+    return rename_box(&old, d->order->name, d->order->caller, &d->place, e);
 }
 
 /* The record of who changed what stands in the log before the change. */
@@ -204,6 +315,7 @@ static int tell_audit(struct deed *d, const struct policy *old, const struct pol
     int r = audit_open(&a, path, false, d->place.name, d->place.id, e);
     if (r < 0)
         return r;
+    a.caller = d->order->caller;
     struct json *j = audit_begin(&a, d->order->narrower ? "policy.narrow" : "policy.change");
     policy_digest(new, digest);
     json_text(j, "policy_digest", digest);
@@ -257,6 +369,8 @@ static int do_policy(struct deed *d, struct pale_err *e)
     if (r == 0)
         r = check_tenant(d->place.tenant, &new, e);
     if (r == 0)
+        r = layerdir_allot(&d->place, &new, e);
+    if (r == 0)
         r = tell_audit(d, &old, &new, e);
     if (r < 0)
         return r;
@@ -272,9 +386,7 @@ static int do_doctor(struct deed *d, struct pale_err *e)
 {
     char program[PATH_BYTES_MAX];
     int out[2], status = 0;
-    int r = place_program("pale", program, sizeof(program), e);
-    if (r == -PALE_NOT_FOUND) /* installed: the command is in bin, we are in libexec/pale */
-        r = place_program("../../bin/pale", program, sizeof(program), e);
+    int r = place_command(program, sizeof(program), e);
     if (r < 0)
         return r;
     if (pipe2(out, O_CLOEXEC) < 0)
@@ -301,7 +413,7 @@ static int do_doctor(struct deed *d, struct pale_err *e)
 static int do_sweep(struct deed *d, struct pale_err *e)
 {
     unsigned gone = 0;
-    int r = life_sweep_all(&gone, e);
+    int r = life_sweep_all(false, &gone, e);
     if (r == 0)
         buf_addf(d->printed, "%u", gone);
     return r;
@@ -320,9 +432,31 @@ static const struct {
     bool on_box; /* the order names one by its id */
     int (*run)(struct deed *d, struct pale_err *e);
 } deeds[DEED_KIND_END] = {
-    [DEED_MAKE] = {false, do_make},     [DEED_START] = {true, do_start},   [DEED_STOP] = {true, do_stop},
-    [DEED_REMOVE] = {true, do_remove},  [DEED_RENAME] = {true, do_rename}, [DEED_POLICY] = {true, do_policy},
-    [DEED_DOCTOR] = {false, do_doctor}, [DEED_SWEEP] = {false, do_sweep},  [DEED_CHECKPOINT] = {false, do_checkpoint},
+    [DEED_MAKE] = {false, do_make},
+    [DEED_START] = {true, do_start},
+    [DEED_STOP] = {true, do_stop},
+    [DEED_REMOVE] = {true, do_remove},
+    [DEED_RENAME] = {true, do_rename},
+    [DEED_POLICY] = {true, do_policy},
+    [DEED_DOCTOR] = {false, do_doctor},
+    [DEED_SWEEP] = {false, do_sweep},
+    [DEED_CHECKPOINT] = {false, do_checkpoint},
+    [DEED_SNAPSHOT] = {true, do_snapshot},
+    [DEED_RESTORE] = {true, do_restore},
+    [DEED_FORGET] = {true, do_forget},
+    [DEED_FORK] = {true, do_fork},
+    [DEED_GC] = {false, do_gc},
+    [DEED_DIFF] = {true, do_diff},
+    [DEED_APPLY] = {true, do_apply},
+    [DEED_DISCARD] = {true, do_discard},
+    [DEED_IMAGE_LIST] = {false, do_image_list},
+    [DEED_IMAGE_SHOW] = {false, do_image_show},
+    [DEED_IMAGE_VERIFY] = {false, do_image_verify},
+    [DEED_IMAGE_REMOVE] = {false, do_image_remove},
+    [DEED_IMAGE_BUILD] = {false, do_image_build},
+    [DEED_GUARD_LIST] = {true, do_guard_list},
+    [DEED_GUARD_RELEASE] = {true, do_guard_release},
+    [DEED_GUARD_DROP] = {true, do_guard_drop},
 };
 
 static int do_deed(struct deed *d, struct pale_err *e)
@@ -340,23 +474,11 @@ static int do_deed(struct deed *d, struct pale_err *e)
 
 static int read_order(int fd, struct buf *in, struct msg_deed *ret, struct pale_err *e)
 {
-    for (;;) {
-        struct frame f;
-        size_t used;
-        int got = frame_parse(in->data, in->len, &f, &used);
-        if (got > 0 && f.type == DEED_ASK && used == in->len && msg_deed_parse(f.data, f.len, ret))
-            return 0;
-        if (got != 0)
-            return err_set(e, PALE_PROTOCOL, "this is no order");
-        if (!buf_reserve(in, 65536))
-            return err_nomem(e);
-        ssize_t n = read(fd, in->data + in->len, in->cap - in->len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return err_set(e, PALE_GONE, "the order was not finished");
-        in->len += (size_t)n;
-    }
+    struct frame f;
+    int r = inlet_frame(fd, in, &f, e);
+    if (r == 0 && (f.type != DEED_ASK || !msg_deed_parse(f.data, f.len, ret)))
+        r = err_set(e, PALE_PROTOCOL, "this is no order");
+    return r;
 }
 
 static void answer(int fd, const struct deed *d, int code, const char *text)
@@ -377,7 +499,7 @@ void deed_serve(int fd, int home_fd)
     own_buf in = {0}, printed = {0};
     buf_init(&in, FRAME_HEAD + FRAME_PAYLOAD_MAX + 65536);
     buf_init(&printed, PRINTED_MAX);
-    struct deed d = {.order = &order, .home_fd = home_fd, .printed = &printed};
+    struct deed d = {.order = &order, .fd = fd, .home_fd = home_fd, .printed = &printed};
     int r = read_order(fd, &in, &order, &e);
     if (r == 0)
         r = do_deed(&d, &e);

@@ -30,6 +30,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/handing.h"
 #include "base/number.h"
 #include "base/own.h"
 #include "box/daemon.h"
@@ -324,20 +325,11 @@ static void begin_deed(struct steward *s, int fd)
 static bool hear(struct steward *s)
 {
     char text[1024];
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct iovec part = {.iov_base = text, .iov_len = sizeof(text) - 1};
-    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
-    ssize_t n = recvmsg(s->link, &m, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-    if (n <= 0)
-        return n < 0 && (errno == EAGAIN || errno == EINTR);
-    text[n] = 0;
     own_fd fd = -1;
-    const struct cmsghdr *c = CMSG_FIRSTHDR(&m);
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+    ssize_t n = handing_receive(s->link, text, sizeof(text) - 1, &fd, MSG_DONTWAIT);
+    if (n <= 0)
+        return n < 0 && errno == EAGAIN;
+    text[n] = 0;
     if (text[0] == 'r') {
         s->ready = s->serves = true;
         tell_starter(s, TELL_DONE, NULL, 0);

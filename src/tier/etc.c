@@ -231,6 +231,16 @@ static int fill(const struct ids *ids, int host_etc, int etc, struct pale_err *e
     return from < 0 ? without("ssl", e) : copy_entries(from, to, shown_ssl, 2, 0, e);
 }
 
+int etc_fill_image(int etc_fd, bool with_host, struct pale_err *e)
+{
+    const struct ids ids = {.uid = 1000, .gid = 1000};
+    mode_t old = umask(022);
+    own_fd host_etc = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = !with_host ? generate(&ids, etc_fd, e) : host_etc < 0 ? err_os(e, "open /etc") : fill(&ids, host_etc, etc_fd, e);
+    umask(old);
+    return r;
+}
+
 static const char *lock_name(unsigned which, char ret[8])
 {
     snprintf(ret, 8, "lock-%x", which);

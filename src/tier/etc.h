@@ -7,6 +7,7 @@
  * cleared away once no box shows it. What differs from box to box (names, machine id) is laid over it file by file. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -16,6 +17,9 @@
 /* The path of the shared part, made if it is not there yet. *ret_lock keeps it from being cleared away: it must stay open while
  * the box lives. */
 int etc_prepare(const char *runtime_dir, const struct ids *ids, char *ret, size_t cap, int *ret_lock, struct pale_err *e) MUST_CHECK;
+
+/* Fills the empty etc folder of an image: users root, the box's and nobody, and with_host the same harmless files of the host as above. */
+int etc_fill_image(int etc_fd, bool with_host, struct pale_err *e) MUST_CHECK;
 
 /* The files of one box, as text: name below /etc and content. */
 #define ETC_OWN_FILES 3

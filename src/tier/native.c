@@ -264,6 +264,10 @@ static int settle(const struct wall_plan *plan, struct pale_err *e)
     /* With a range, the builder is the box's root, which commands are not. With one id the kernel keeps our groups. */
     if (plan->ids.kind == IDS_RANGE && (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
         return err_os(e, "become the box's supervisor");
+    /* The host's root is nobody there; an ordinary user is the box's one id already. */
+    if (plan->image_root &&
+        (setresgid(plan->ids.gid, plan->ids.gid, plan->ids.gid) < 0 || setresuid(plan->ids.uid, plan->ids.uid, plan->ids.uid) < 0))
+        return err_os(e, "become the box's one user");
     return 0;
 }
 
@@ -423,23 +427,33 @@ static int release(int go_fd, struct pale_err *e)
     return write(go_fd, "", 1) == 1 ? 0 : err_os(e, "release the builder");
 }
 
-/* While the builder waits and is still ours to look at: it soon changes its ids. */
-static int note_user_space(pid_t pid, uint32_t *ret, struct pale_err *e)
+static int open_namespace(pid_t pid, const char *which, struct pale_err *e)
 {
     char path[40];
+    snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, which);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? err_os(e, "open the box's %s namespace", which) : fd;
+}
+
+/* While the builder waits and is still ours to look at: it soon changes its ids. */
+static int note_namespaces(struct wall *w, struct pale_err *e)
+{
     struct stat st;
-    snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-    if (stat(path, &st) < 0)
+    if ((w->user_ns = open_namespace(w->pid, "user", e)) < 0)
+        return w->user_ns;
+    if ((w->mount_ns = open_namespace(w->pid, "mnt", e)) < 0)
+        return w->mount_ns;
+    if (fstat(w->user_ns, &st) < 0)
         return err_os(e, "look at the box's user namespace");
-    *ret = (uint32_t)st.st_ino;
+    w->user_space = (uint32_t)st.st_ino;
     return 0;
 }
 
 /* What only the keeper can do for the new process: its ids, unless it was born in a home, and its cgroup. */
-static int admit(const struct wall_plan *plan, const struct spawn *s, uint32_t *ret_user_space, struct pale_err *e)
+static int admit(const struct wall_plan *plan, const struct spawn *s, struct wall *w, struct pale_err *e)
 {
     pid_t pid = s->pid;
-    int go_fd = s->go_fd, r = note_user_space(pid, ret_user_space, e);
+    int go_fd = s->go_fd, r = note_namespaces(w, e);
     if (r == 0 && !s->in_home)
         r = ids_write_maps(&plan->ids, pid, e);
     /* In version 1 an ordinary user may move only a process with their own id, which the builder gives up. */
@@ -458,7 +472,6 @@ int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err
     struct builder b = {.plan = plan, .go_fd = -1, .report_fd = -1, .wire_fd = -1};
     int go[2], report[2], wire[2], pidfd = -1;
     struct pale_err own = {0};
-    uint32_t user_space = 0;
     root_sources_init(&b.sources);
     int r = plan->ids.idmap_mounts ? root_open_private_sources(plan, &b.sources, e) : 0;
     if (r < 0) {
@@ -482,6 +495,7 @@ int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err
     };
     spawn_builder(&s);
     pid_t pid = s.pid;
+    *ret = (struct wall){.pid = pid, .pidfd = pidfd, .wire_fd = wire[0], .report_fd = report[0], .user_ns = -1, .mount_ns = -1};
     close(go[0]);
     close(report[1]);
     close(wire[1]);
@@ -492,10 +506,9 @@ int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err
     } else if (s.in_home && (r = s.mapped) < 0) {
         own = s.e;
     } else {
-        r = admit(plan, &s, &user_space, &own);
+        r = admit(plan, &s, ret, &own);
     }
     close(go[1]);
-    *ret = (struct wall){.pid = pid, .pidfd = pidfd, .wire_fd = wire[0], .report_fd = report[0], .user_space = user_space};
     /* A builder that has ended by itself says why. */
     struct pale_err why = {0};
     if (r < 0 && pid > 0 && (own.os == EPIPE || own.os == ESRCH) && wall_await(ret, &why) < 0)
@@ -520,5 +533,7 @@ void wall_destroy(struct wall *w)
     }
     own_close(&w->pidfd);
     own_close(&w->report_fd);
+    own_close(&w->user_ns);
+    own_close(&w->mount_ns);
     w->pid = -1;
 }

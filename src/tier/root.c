@@ -25,6 +25,8 @@
 #include "confine/mounts.h"
 #include "confine/weaken.h"
 #include "tier/etc.h"
+#include "tier/imageroot.h"
+#include "tier/lend.h"
 
 /* The base folders of the host, shown read-only. On a merged /usr most of them are symlinks, which we copy as such. */
 static const char *const base_dirs[] = {"usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32"};
@@ -40,10 +42,12 @@ static const struct scratch_dir {
     const char *name, *target;
     mode_t mode;
     bool own;
-    bool on_disk; /* has a twin in the box's folder on disk */
+    enum wall_part part; /* of the layers, if the box has it in some; PART_COUNT: never */
+    bool in_image;       /* part of the root where that is an image */
 } scratch_dirs[] = {
-    {"home", "home/agent", 0700, true, true}, {"tmp", "tmp", 01777, false, true},      {"vartmp", "var/tmp", 01777, false, false},
-    {"run", "run", 0755, true, false},        {"shm", "dev/shm", 01777, false, false},
+    {"home", "home/agent", 0700, true, PART_HOME, false},  {"tmp", "tmp", 01777, false, PART_TMP, false},
+    {"vartmp", "var/tmp", 01777, false, PART_COUNT, true}, {"run", "run", 0755, true, PART_COUNT, false},
+    {"shm", "dev/shm", 01777, false, PART_COUNT, false},
 };
 
 /* What a box has no business reading in /proc. Missing ones are skipped: not every kernel has every file. Folders first. */
@@ -57,55 +61,18 @@ static const char *const masked_files[] = {
 
 void root_sources_init(struct root_sources *s)
 {
-    *s = (struct root_sources){.init_fd = -1, .etc_fd = -1, .home_fd = -1, .tmp_fd = -1};
+    *s = (struct root_sources){.init_fd = -1, .etc_fd = -1};
+    layered_init(&s->layers);
 }
 
 void root_sources_done(struct root_sources *s)
 {
     own_close(&s->init_fd);
     own_close(&s->etc_fd);
-    own_close(&s->home_fd);
-    own_close(&s->tmp_fd);
+    layered_done(&s->layers);
     for (size_t i = 0; i < s->count; i++)
         own_close(&s->mounts[i].fd);
     s->count = 0;
-}
-
-/* Opens a host path that the operator named. It was made canonical when the policy was; if a symlink stands in it now,
- * somebody has put it there since. */
-static int open_host(const char *path, struct pale_err *e)
-{
-    own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int fd = root < 0                ? -1
-             : weak_word("nofollow") ? open(path, O_PATH | O_CLOEXEC)
-                                     : fd_open_beneath(root, path[1] ? path + 1 : ".", O_PATH, 0);
-    if (fd < 0 && errno == ELOOP)
-        return err_set(e, PALE_DENIED, "%s: a symlink now stands in this path; make the box again if that is meant", path);
-    return fd < 0 ? err_os(e, "open %s", path) : fd;
-}
-
-static int clone_host(const struct wall_plan *plan, const char *path, bool writable, int idmap_fd, bool *ret_dir, struct pale_err *e)
-{
-    own_fd at = open_host(path, e);
-    if (at < 0)
-        return at;
-    struct stat st;
-    if (fstat(at, &st) < 0)
-        return err_os(e, "look at %s", path);
-    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-        return err_set(e, PALE_BAD_INPUT, "%s: only folders and plain files can be shown to a box", path);
-    bool ro = !writable && !is_weak(plan->weaken, WEAKEN_READONLY);
-    own_fd tree = mounts_clone_fd(at, (ro ? MOUNTS_RO : 0) | MOUNTS_RECURSIVE, e);
-    if (tree < 0)
-        return err_prefix(e, "%s", path);
-    if (idmap_fd >= 0) {
-        int r = mounts_idmap(tree, idmap_fd, e);
-        if (r < 0)
-            return err_prefix(e, "%s", path);
-    }
-    if (ret_dir)
-        *ret_dir = S_ISDIR(st.st_mode);
-    return take_fd(&tree);
 }
 
 static int add_mount(const struct wall_plan *plan, struct root_sources *s, int idmap_fd, const char *host, const char *target,
@@ -114,10 +81,19 @@ static int add_mount(const struct wall_plan *plan, struct root_sources *s, int i
     if (s->count == ROOT_USER_MOUNTS_MAX)
         return err_set(e, PALE_LIMIT, "more than %d paths and volumes", ROOT_USER_MOUNTS_MAX);
     struct root_mount m = {.target = target, .writable = writable};
-    m.fd = clone_host(plan, host, writable, idmap_fd, &m.is_dir, e);
+    m.fd = lend_clone(plan, host, writable, idmap_fd, &m.is_dir, e);
     if (m.fd < 0)
         return m.fd;
     s->mounts[s->count++] = m;
+    return 0;
+}
+
+static int add_project(const struct wall_plan *plan, struct root_sources *s, int idmap_fd, struct pale_err *e)
+{
+    const struct policy *p = plan->policy;
+    if (!wall_has_part(p, plan->open_layer, PART_PROJECT))
+        return add_mount(plan, s, idmap_fd, p->project_path, p->project_path, p->project == PROJECT_LIVE, e);
+    s->mounts[s->count++] = (struct root_mount){.fd = -1, .target = p->project_path, .writable = true, .is_dir = true};
     return 0;
 }
 
@@ -126,7 +102,7 @@ static int add_policy_mounts(const struct wall_plan *plan, struct root_sources *
     const struct policy *p = plan->policy;
     int r = 0;
     if (p->project != PROJECT_NONE && p->project_path)
-        r = add_mount(plan, s, idmap_fd, p->project_path, p->project_path, p->project == PROJECT_LIVE, e);
+        r = add_project(plan, s, idmap_fd, e);
     for (size_t i = 0; r == 0 && i < p->read.count; i++)
         r = add_mount(plan, s, idmap_fd, p->read.item[i], p->read.item[i], false, e);
     for (size_t i = 0; r == 0 && i < p->write.count; i++)
@@ -148,7 +124,7 @@ int root_open_private_sources(const struct wall_plan *plan, struct root_sources 
     const struct policy *p = plan->policy;
     if (s->private_done)
         return 0;
-    bool any = plan->data_dir || p->project != PROJECT_NONE || p->read.count || p->write.count || p->volume_count;
+    bool any = plan->open_layer || plan->image_root || p->project != PROJECT_NONE || p->read.count || p->write.count || p->volume_count;
     own_fd idmap = plan->ids.idmap_mounts && any ? ids_mount_userns(&plan->ids, e) : -1;
     if (plan->ids.idmap_mounts && any && idmap < 0)
         return idmap;
@@ -159,17 +135,9 @@ int root_open_private_sources(const struct wall_plan *plan, struct root_sources 
         return s->init_fd;
     if ((s->etc_fd = mounts_clone(AT_FDCWD, plan->etc_dir, MOUNTS_RECURSIVE, false, e)) < 0)
         return s->etc_fd;
-    if (plan->data_dir && plan->policy->scratch == SCRATCH_DISK) {
-        char path[PATH_BYTES_MAX];
-        if (!path_join(path, sizeof(path), plan->data_dir, "home"))
-            return err_set(e, PALE_BAD_INPUT, "path too long: %s", plan->data_dir);
-        if ((s->home_fd = clone_host(plan, path, true, idmap, NULL, e)) < 0)
-            return s->home_fd;
-        path_join(path, sizeof(path), plan->data_dir, "tmp");
-        if ((s->tmp_fd = clone_host(plan, path, true, idmap, NULL, e)) < 0)
-            return s->tmp_fd;
-    }
-    int r = add_policy_mounts(plan, s, idmap, e);
+    int r = layered_open(plan, idmap, &s->layers, e);
+    if (r == 0)
+        r = add_policy_mounts(plan, s, idmap, e);
     qsort(s->mounts, s->count, sizeof(s->mounts[0]), by_depth);
     s->private_done = r == 0;
     return r;
@@ -180,9 +148,7 @@ int root_open_sources(const struct wall_plan *plan, struct root_sources *s, stru
     return root_open_private_sources(plan, s, e);
 }
 
-/* mkdir -p below root, step by step, never through a symlink: a place below /tmp may hold what the box left there last time.
- * Returns the last folder's descriptor. */
-static int make_dirs(int root, const char *rel, size_t len, struct pale_err *e)
+int root_make_dirs(int root, const char *rel, size_t len, struct pale_err *e)
 {
     own_fd at = fcntl(root, F_DUPFD_CLOEXEC, 3);
     for (size_t i = 0; i < len;) {
@@ -228,8 +194,7 @@ bool root_in_scratch(const char *target)
     return false;
 }
 
-/* The places that lie in the scratch (a project below /tmp), or all others: those go into the root before it is sealed. */
-static int make_mount_points(int root, const struct root_sources *s, bool in_scratch, struct pale_err *e)
+int root_make_mount_points(int root, const struct root_sources *s, bool in_scratch, struct pale_err *e)
 {
     for (size_t i = 0; i < s->count; i++) {
         const char *rel = s->mounts[i].target + 1;
@@ -237,7 +202,7 @@ static int make_mount_points(int root, const struct root_sources *s, bool in_scr
             continue;
         const char *slash = strrchr(rel, '/');
         bool is_dir = s->mounts[i].is_dir;
-        own_fd dir = make_dirs(root, rel, is_dir ? strlen(rel) : slash ? (size_t)(slash - rel) : 0, e);
+        own_fd dir = root_make_dirs(root, rel, is_dir ? strlen(rel) : slash ? (size_t)(slash - rel) : 0, e);
         if (dir < 0)
             return dir;
         if (!is_dir && mknodat(dir, slash ? slash + 1 : rel, S_IFREG | 0444, 0) < 0 && errno != EEXIST)
@@ -246,12 +211,11 @@ static int make_mount_points(int root, const struct root_sources *s, bool in_scr
     return 0;
 }
 
-/* Made as the box's user, whose scratch it is: on disk it may be a mount that knows no other id. */
-static int make_scratch_points(const struct wall_plan *plan, int root, const struct root_sources *s, struct pale_err *e)
+int root_as_user(const struct wall_plan *plan, int (*fn)(void *arg, struct pale_err *e), void *arg, struct pale_err *e)
 {
     setfsgid(plan->ids.gid);
     setfsuid(plan->ids.uid);
-    int r = make_mount_points(root, s, true, e);
+    int r = fn(arg, e);
     setfsuid(geteuid());
     setfsgid(getegid());
     /* A change of ids hides our /proc entries, which the inner namespace's maps are written through. */
@@ -260,8 +224,18 @@ static int make_scratch_points(const struct wall_plan *plan, int root, const str
     return r;
 }
 
-/* The fixed skeleton: folders, the links of /dev and of a merged /usr, empty files to mount nodes on. */
-static int make_skeleton(int root, struct pale_err *e)
+struct points {
+    int root;
+    const struct root_sources *sources;
+};
+
+static int make_scratch_points(void *arg, struct pale_err *e)
+{
+    const struct points *p = arg;
+    return root_make_mount_points(p->root, p->sources, true, e);
+}
+
+int root_make_skeleton(int root, struct pale_err *e)
 {
     static const char *const dirs[] = {"etc", "root", "proc", "dev",     "dev/pts", "dev/shm",
                                        "tmp", "run",  "var",  "var/tmp", "home",    "home/agent"};
@@ -307,25 +281,30 @@ static int open_base(int root, int fds[BASE_DIRS], struct pale_err *e)
     return 0;
 }
 
-/* The box's own files of /etc, written below proc (which /proc will hide) and laid over the shared ones. */
+int root_own_file(const struct wall_plan *plan, int root, size_t which, struct pale_err *e)
+{
+    char text[512], source[64];
+    snprintf(source, sizeof(source), "proc/%s", etc_own_names[which]);
+    etc_own_text(plan, which, text, sizeof(text));
+    own_fd fd = openat(root, source, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+    if (fd < 0 || !fd_write_full(fd, text, strlen(text)))
+        return err_os(e, "write /etc/%s of the box", etc_own_names[which]);
+    return mounts_copy(root, source, e);
+}
+
 static int make_etc(const struct wall_plan *plan, int root, int shared, struct pale_err *e)
 {
     int r = mounts_place(shared, root, "etc", e);
     for (size_t i = 0; r == 0 && i < ETC_OWN_FILES; i++) {
-        char text[512], source[64], target[64];
-        snprintf(source, sizeof(source), "proc/%s", etc_own_names[i]);
+        char target[64];
         snprintf(target, sizeof(target), "etc/%s", etc_own_names[i]);
-        etc_own_text(plan, i, text, sizeof(text));
-        own_fd fd = openat(root, source, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-        if (fd < 0 || !fd_write_full(fd, text, strlen(text)))
-            return err_os(e, "write /%s of the box", target);
-        own_fd tree = mounts_copy(root, source, e);
+        own_fd tree = root_own_file(plan, root, i, e);
         r = tree < 0 ? tree : mounts_place(tree, root, target, e);
     }
     return r;
 }
 
-static int make_dev(const struct wall_plan *plan, int root, struct pale_err *e)
+int root_make_dev(const struct wall_plan *plan, int root, struct pale_err *e)
 {
     for (size_t i = 0; i < sizeof(dev_nodes) / sizeof(dev_nodes[0]); i++) {
         char host[32];
@@ -340,11 +319,12 @@ static int make_dev(const struct wall_plan *plan, int root, struct pale_err *e)
     return pts < 0 ? pts : mounts_place(pts, root, "dev/pts", e);
 }
 
-/* Attaches one writable place: its folder on disk if the box has one, else a folder of the memory scratch. */
-static int attach_scratch(const struct wall_plan *plan, int root, int scratch, const struct scratch_dir *d, int disk_fd, struct pale_err *e)
+/* Attaches one writable place: its layers if the box has some, else a folder of the memory scratch. */
+static int attach_scratch(const struct wall_plan *plan, int root, int scratch, const struct scratch_dir *d, const int joined[PART_COUNT],
+                          struct pale_err *e)
 {
-    if (d->on_disk && disk_fd >= 0)
-        return mounts_place(disk_fd, root, d->target, e);
+    if (d->part != PART_COUNT && joined[d->part] >= 0)
+        return mounts_place(joined[d->part], root, d->target, e);
     /* Not the box's business whose root this is: mode first, then owner. */
     if (mkdirat(scratch, d->name, 0700) < 0 || fchmodat(scratch, d->name, d->mode, 0) < 0)
         return err_os(e, "make /%s", d->target);
@@ -354,9 +334,9 @@ static int attach_scratch(const struct wall_plan *plan, int root, int scratch, c
     return tree < 0 ? tree : mounts_place(tree, root, d->target, e);
 }
 
-static int make_scratch(const struct wall_plan *plan, int root, const struct root_sources *s, struct pale_err *e)
+/* Empty files cost the kernel memory too, which nobody counts where there is no cgroup. */
+int root_make_scratch(const struct wall_plan *plan, int root, struct pale_err *e)
 {
-    /* Empty files cost the kernel memory too, which nobody counts where there is no cgroup. */
     bool limited = plan->scratch_bytes && !is_weak(plan->weaken, WEAKEN_LIMITS);
     uint64_t files = limited ? plan->scratch_bytes / SCRATCH_BYTES_PER_FILE + SCRATCH_FILES_LEAST : 0;
     own_fd scratch = mounts_tmpfs(limited ? plan->scratch_bytes : 0, files, 0755, e);
@@ -364,100 +344,49 @@ static int make_scratch(const struct wall_plan *plan, int root, const struct roo
         return scratch;
     /* Folders of a mount can be cloned only once it is attached; its own place is hidden again by /proc below. */
     int r = mounts_place(scratch, root, "proc", e);
-    for (size_t i = 0; r == 0 && i < sizeof(scratch_dirs) / sizeof(scratch_dirs[0]); i++)
-        r = attach_scratch(plan, root, scratch, &scratch_dirs[i], i == 0 ? s->home_fd : i == 1 ? s->tmp_fd : -1, e);
-    return r;
+    return r < 0 ? r : take_fd(&scratch);
 }
 
-/* A name below the project, as a path below the root. */
-static int project_path(const char *project, const char *name, size_t len, char ret[PATH_BYTES_MAX], struct pale_err *e)
+int root_attach_scratch(const struct wall_plan *plan, int root, int scratch, const int joined[PART_COUNT], struct pale_err *e)
 {
-    int n = snprintf(ret, PATH_BYTES_MAX, "%s/%.*s", project + 1, (int)len, name);
-    return n < 0 || n >= PATH_BYTES_MAX ? err_set(e, PALE_BAD_INPUT, "guarded name too long: %s", name) : 0;
-}
-
-/* Lays a copy of what stands at path over it, with the given flags. What is not there needs no guard yet. */
-static int lay_over(int root, const char *path, unsigned flags, struct pale_err *e)
-{
-    own_fd at = fd_open_beneath(root, path, O_PATH, 0);
-    if (at < 0 && errno == ELOOP)
-        return err_set(e, PALE_DENIED, "/%s is or lies behind a symlink, which cannot be guarded; replace it, or mount the project ro",
-                       path);
-    if (at < 0)
-        return errno == ENOENT || errno == ENOTDIR ? 0 : err_os(e, "guard %s", path);
-    own_fd tree = mounts_clone_fd(at, flags | MOUNTS_RECURSIVE, e);
-    return tree < 0 ? tree : mounts_attach(tree, root, path, e);
-}
-
-/* Was this ancestor of a guarded name pinned for an earlier name? */
-static bool is_pinned(const struct policy_strings *guard, size_t before, const char *name, size_t len)
-{
-    for (size_t i = 0; i < before; i++)
-        if (strncmp(guard->item[i], name, len) == 0 && guard->item[i][len] == '/')
-            return true;
-    return false;
-}
-
-/* Existing names that the host would run or obey become read-only inside a live project. Every folder above one becomes a mount
- * of its own first, so that it cannot be renamed away. */
-static int guard_project(const struct policy *p, int root, struct pale_err *e)
-{
-    char path[PATH_BYTES_MAX];
     int r = 0;
-    for (size_t i = 0; r == 0 && i < p->guard.count; i++) {
-        const char *name = p->guard.item[i];
-        for (const char *slash = strchr(name, '/'); r == 0 && slash; slash = strchr(slash + 1, '/')) {
-            size_t len = (size_t)(slash - name);
-            if (!is_pinned(&p->guard, i, name, len) && (r = project_path(p->project_path, name, len, path, e)) == 0)
-                r = lay_over(root, path, 0, e);
-        }
-    }
-    for (size_t i = 0; r == 0 && i < p->guard.count; i++)
-        if ((r = project_path(p->project_path, p->guard.item[i], strlen(p->guard.item[i]), path, e)) == 0)
-            r = lay_over(root, path, MOUNTS_RO, e);
+    for (size_t i = 0; r == 0 && i < sizeof(scratch_dirs) / sizeof(scratch_dirs[0]); i++)
+        if (!plan->image_root || !scratch_dirs[i].in_image)
+            r = attach_scratch(plan, root, scratch, &scratch_dirs[i], joined, e);
     return r;
 }
 
-/* The project's .pale holds other boxes' homes: no box sees any of it. In a worktree .git is a file that leads to the real one. */
-static int cover_project(const struct policy *p, int root, struct pale_err *e)
+/* The project's .pale holds other boxes' homes: no box sees any of it. */
+static int cover_project(const struct wall_plan *plan, int root, struct pale_err *e)
 {
+    const struct policy *p = plan->policy;
     char path[PATH_BYTES_MAX];
-    struct stat st;
-    int r = project_path(p->project_path, ".pale", 5, path, e);
-    if (r < 0)
-        return r;
+    if (!path_join(path, sizeof(path), p->project_path + 1, ".pale"))
+        return err_set(e, PALE_BAD_INPUT, "path too long: %s", p->project_path);
     own_fd pale = fd_open_beneath(root, path, O_PATH | O_DIRECTORY, 0);
-    if (pale >= 0) {
-        own_fd empty = mounts_copy(root, "etc/skel", e);
-        if (empty < 0 || (r = mounts_attach(empty, root, path, e)) < 0)
-            return empty < 0 ? empty : r;
-    }
-    if (p->project != PROJECT_LIVE || (r = project_path(p->project_path, ".git", 4, path, e)) < 0)
-        return r;
-    own_fd git = fd_open_beneath(root, path, O_PATH, 0);
-    return git >= 0 && fstat(git, &st) == 0 && !S_ISDIR(st.st_mode) ? lay_over(root, path, MOUNTS_RO, e) : 0;
+    if (pale < 0)
+        return 0;
+    own_fd empty = mounts_copy(root, plan->image_root ? &IMAGEROOT_EMPTY[1] : "etc/skel", e);
+    return empty < 0 ? empty : mounts_attach(empty, root, path, e);
 }
 
-static int attach_user_mounts(const struct wall_plan *plan, int root, struct root_sources *s, struct pale_err *e)
+int root_attach_user_mounts(const struct wall_plan *plan, int root, struct root_sources *s, int project_fd, struct pale_err *e)
 {
     const struct policy *p = plan->policy;
     int r = 0;
     for (size_t i = 0; r == 0 && i < s->count; i++) {
-        r = mounts_attach(s->mounts[i].fd, root, s->mounts[i].target + 1, e);
+        r = mounts_attach(s->mounts[i].fd >= 0 ? s->mounts[i].fd : project_fd, root, s->mounts[i].target + 1, e);
         if (r < 0 && is_inside_another(s, i))
             err_prefix(e, "%s lies inside another mounted folder and must exist there", s->mounts[i].target);
     }
     if (is_weak(plan->weaken, WEAKEN_GUARD))
         return r;
     if (r == 0 && p->project != PROJECT_NONE && p->project_path)
-        r = cover_project(p, root, e);
-    if (r == 0 && p->project == PROJECT_LIVE && p->project_path)
-        r = guard_project(p, root, e);
+        r = cover_project(plan, root, e);
     return r;
 }
 
-/* Any host folder will do to hang the root on; the namespace is ours and the host does not see it. */
-static int hang_root(int root, struct pale_err *e)
+int root_hang(int root, struct pale_err *e)
 {
     static const char *const places[] = {"tmp", "run", "mnt", "usr"};
     own_fd host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -479,33 +408,45 @@ static int attach_base(int root, int fds[BASE_DIRS], struct pale_err *e)
 
 /* Builds in the order that the comment at the top tells. The host's folders and the root itself are sealed in one step, before
  * anything writable is attached. */
-static int build_in(const struct wall_plan *plan, struct root_sources *s, int root, int fds[BASE_DIRS], struct pale_err *e)
+static int build_in(const struct wall_plan *plan, struct root_sources *s, int root, int fds[BASE_DIRS], int joined[PART_COUNT],
+                    struct pale_err *e)
 {
     int r;
-    if ((r = make_skeleton(root, e)) < 0 || (r = open_base(root, fds, e)) < 0 || (r = make_mount_points(root, s, false, e)) < 0)
+    if ((r = root_make_skeleton(root, e)) < 0 || (r = open_base(root, fds, e)) < 0 || (r = root_make_mount_points(root, s, false, e)) < 0)
         return r;
-    if ((r = hang_root(root, e)) < 0 || (r = attach_base(root, fds, e)) < 0 || (r = make_etc(plan, root, s->etc_fd, e)) < 0)
+    if ((r = root_hang(root, e)) < 0 || (r = attach_base(root, fds, e)) < 0 || (r = make_etc(plan, root, s->etc_fd, e)) < 0)
         return r;
     if ((r = mounts_restrict(root, MOUNTS_RECURSIVE | (is_weak(plan->weaken, WEAKEN_READONLY) ? 0 : MOUNTS_RO), e)) < 0)
         return r;
-    if ((r = make_dev(plan, root, e)) < 0 || (r = make_scratch(plan, root, s, e)) < 0)
+    own_fd scratch = -1;
+    if ((r = root_make_dev(plan, root, e)) < 0 || (r = scratch = root_make_scratch(plan, root, e)) < 0)
         return r;
-    if (s->count > 0 && (r = make_scratch_points(plan, root, s, e)) < 0)
+    if ((r = layered_join(plan, &s->layers, root, scratch, joined, e)) < 0 || (r = root_attach_scratch(plan, root, scratch, joined, e)) < 0)
         return r;
-    return attach_user_mounts(plan, root, s, e);
+    if (s->count > 0 && (r = root_as_user(plan, make_scratch_points, &(struct points){root, s}, e)) < 0)
+        return r;
+    return root_attach_user_mounts(plan, root, s, joined[PART_PROJECT], e);
 }
 
 int root_build(const struct wall_plan *plan, struct root_sources *s, int *ret_proc, struct pale_err *e)
 {
-    int fds[BASE_DIRS];
+    int fds[BASE_DIRS], joined[PART_COUNT];
     for (size_t i = 0; i < BASE_DIRS; i++)
         fds[i] = -1;
+    for (size_t i = 0; i < PART_COUNT; i++)
+        joined[i] = -1;
     own_fd root = mounts_tmpfs(8 << 20, 4096, 0755, e);
     if (root < 0)
         return root;
-    int r = build_in(plan, s, root, fds, e);
+    int r = plan->image_root ? imageroot_build(plan, s, root, joined, e) : build_in(plan, s, root, fds, joined, e);
+    if (r == 0 && plan->image_root) {
+        own_close(&root);
+        root = take_fd(&joined[PART_ROOT]);
+    }
     for (size_t i = 0; i < BASE_DIRS; i++)
         own_close(&fds[i]);
+    for (size_t i = 0; i < PART_COUNT; i++)
+        own_close(&joined[i]);
     if (r < 0)
         return r;
     /* A procfs can be made only by who owns the pid namespace: a twin without one is shown the host's. */
@@ -551,7 +492,7 @@ static int mask_proc(const struct wall_plan *plan, int proc, struct pale_err *e)
     if (r == 0 && own_etc)
         r = id < 0 ? id : mounts_place(id, proc, "sys/kernel/random/boot_id", e);
     if (r == 0)
-        r = mask(proc, "/etc/skel", masked_dirs, sizeof(masked_dirs) / sizeof(masked_dirs[0]), e);
+        r = mask(proc, plan->image_root ? IMAGEROOT_EMPTY : "/etc/skel", masked_dirs, sizeof(masked_dirs) / sizeof(masked_dirs[0]), e);
     if (r < 0)
         return r;
     /* The first cover is a node that cannot be opened (no devices on that mount); the others are copies of it. */
@@ -574,9 +515,11 @@ size_t root_writable(const struct wall_plan *plan, const char *ret[ROOT_WRITABLE
     static const char *const fixed[] = {"/home/agent", "/tmp", "/var/tmp", "/run", "/dev", "/proc"};
     const struct policy *p = plan->policy;
     size_t n = 0;
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+    if (plan->image_root)
+        ret[n++] = "/"; /* what is not the box's to write is mounted so */
+    for (size_t i = 0; !plan->image_root && i < sizeof(fixed) / sizeof(fixed[0]); i++)
         ret[n++] = fixed[i];
-    if (p->project == PROJECT_LIVE && p->project_path)
+    if ((p->project == PROJECT_LIVE || p->project == PROJECT_REVIEW) && p->project_path)
         ret[n++] = p->project_path;
     for (size_t i = 0; i < p->write.count && n < ROOT_WRITABLE_MAX; i++)
         ret[n++] = p->write.item[i];

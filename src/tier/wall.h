@@ -11,13 +11,26 @@
 #include "confine/ids.h"
 #include "policy/policy.h"
 
+/* The places of a box that are made of layers. */
+enum wall_part { PART_HOME, PART_TMP, PART_PROJECT, PART_ROOT, PART_COUNT };
+extern const char *const wall_part_names[PART_COUNT]; /* as folders of a layer are named */
+#define WALL_WORK "work"                              /* … and the one with a folder for each, which is the kernel's */
+
+#define WALL_LAYERS_MAX 64 /* joining keeps them far below */
+
 struct wall_plan {
     const struct policy *policy;
     struct ids ids;
     int ids_home; /* where the box's user namespace is made, see ids_make_home; -1: here */
     const char *hostname;
     const char *machine_id; /* 32 hex digits */
-    const char *data_dir;   /* the box's own folder on disk; NULL: all its writes are in memory */
+    const char *image_root; /* the folder of the image; NULL: the host base */
+    /* Folders of closed layers, lowest first, and of the open one, which has a folder for each part and one for each in work; NULL: all
+     * the box's writes are in memory. */
+    const char *const *layers;
+    size_t layer_count;
+    size_t project_from; /* how many of the lowest do not count for the project */
+    const char *open_layer;
     const char *etc_dir;    /* the shared part of /etc, see tier/etc.h */
     const char *init_path;  /* pale-init */
     uint64_t scratch_bytes; /* size of a memory scratch; 0: the kernel's default */
@@ -30,10 +43,16 @@ struct wall_plan {
 struct wall {
     pid_t pid; /* pale-init, as the host sees it */
     int pidfd;
-    int wire_fd;         /* the stream to it */
-    int report_fd;       /* tells how the building went; -1 once that is known */
-    uint32_t user_space; /* the number of the outer user namespace */
+    int wire_fd;   /* the stream to it */
+    int report_fd; /* tells how the building went; -1 once that is known */
+    /* The outer user namespace and the mounts, opened while the builder waited: it is not ours to look at each time it changes its
+     * ids. Whoever has no more use for them closes them. */
+    int user_ns, mount_ns;
+    uint32_t user_space; /* the number of user_ns */
 };
+
+/* Has a box of this policy this part, as layers? on_disk: it keeps its writes, so that its home and its /tmp are layers too. */
+bool wall_has_part(const struct policy *policy, bool on_disk, enum wall_part part);
 
 /* Begins to build the wall and to start pale-init behind it. Messages may be put on the wire at once; wall_await tells whether
  * anybody will read them. On failure nothing is left. */

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "wire/scan.h"
+
 /* --- the exit status --- */
 
 /* Some errors have several reasons; what a client does about each is the same. */
@@ -14,18 +16,12 @@ static const struct {
     int os;
     enum pale_code code;
 } os_rows[] = {
-    {ENOENT, PALE_NOT_FOUND},   {ENOTDIR, PALE_NOT_FOUND},
-    {EEXIST, PALE_EXISTS},      {ENOTEMPTY, PALE_EXISTS},
-    {EACCES, PALE_DENIED},      {EPERM, PALE_DENIED},
-    {EROFS, PALE_DENIED},       {ENOSPC, PALE_LIMIT},
-    {EDQUOT, PALE_LIMIT},       {EFBIG, PALE_LIMIT},
-    {EMFILE, PALE_LIMIT},       {ENFILE, PALE_LIMIT},
-    {ENOMEM, PALE_LIMIT},       {EMLINK, PALE_LIMIT},
-    {EBUSY, PALE_BUSY},         {ETXTBSY, PALE_BUSY},
-    {EISDIR, PALE_BAD_INPUT},   {EINVAL, PALE_BAD_INPUT},
-    {ELOOP, PALE_BAD_INPUT},    {ENAMETOOLONG, PALE_BAD_INPUT},
-    {EXDEV, PALE_UNSUPPORTED},  {EOPNOTSUPP, PALE_UNSUPPORTED},
-    {ENOSYS, PALE_UNSUPPORTED},
+    {ENOENT, PALE_NOT_FOUND}, {ENOTDIR, PALE_NOT_FOUND}, {EEXIST, PALE_EXISTS},      {ENOTEMPTY, PALE_EXISTS},
+    {EACCES, PALE_DENIED},    {EPERM, PALE_DENIED},      {EROFS, PALE_DENIED},       {ENOSPC, PALE_LIMIT},
+    {EDQUOT, PALE_LIMIT},     {EFBIG, PALE_LIMIT},       {EMFILE, PALE_LIMIT},       {ENFILE, PALE_LIMIT},
+    {ENOMEM, PALE_LIMIT},     {EMLINK, PALE_LIMIT},      {EBUSY, PALE_BUSY},         {ETXTBSY, PALE_BUSY},
+    {EISDIR, PALE_BAD_INPUT}, {EINVAL, PALE_BAD_INPUT},  {ELOOP, PALE_BAD_INPUT},    {ENAMETOOLONG, PALE_BAD_INPUT},
+    {EXDEV, PALE_BAD_INPUT},  {EOVERFLOW, PALE_DENIED},  {ENOSYS, PALE_UNSUPPORTED}, {EOPNOTSUPP, PALE_UNSUPPORTED},
 };
 
 int file_status(const struct pale_err *e)
@@ -46,103 +42,6 @@ enum pale_code file_status_code(uint64_t status)
 
 static_assert(FILE_STATUS_BASE + PALE_CODE_COUNT < 124, "below the statuses with a meaning of their own");
 
-/* --- reading --- */
-
-/* Each reads one thing at the cursor's place and moves on, or says why not: 1, 0, -1. */
-struct cursor {
-    const char *p;
-    size_t n, at;
-};
-
-static int take_letter(struct cursor *c, const char *letters, char *ret)
-{
-    if (c->at == c->n)
-        return 0;
-    char found = c->p[c->at];
-    if (!found || !strchr(letters, found))
-        return -1;
-    *ret = found;
-    c->at++;
-    return 1;
-}
-
-static int take_space(struct cursor *c)
-{
-    char space;
-    return take_letter(c, " ", &space);
-}
-
-/* Digits up to the next space, which is taken too. No zero stands before another digit. */
-static int take_number(struct cursor *c, unsigned base, uint64_t max, uint64_t *ret)
-{
-    uint64_t v = 0;
-    size_t digits = 0;
-    for (; c->at < c->n; c->at++, digits++) {
-        char d = c->p[c->at];
-        if (d == ' ' && digits > 0) {
-            c->at++;
-            *ret = v;
-            return 1;
-        }
-        if (d < '0' || d >= '0' + (char)base || (digits > 0 && v == 0))
-            return -1;
-        if (__builtin_mul_overflow(v, base, &v) || __builtin_add_overflow(v, (uint64_t)(d - '0'), &v) || v > max)
-            return -1;
-    }
-    return 0;
-}
-
-static int take_signed(struct cursor *c, int64_t *ret)
-{
-    uint64_t v = 0;
-    if (c->at == c->n)
-        return 0;
-    bool negative = c->p[c->at] == '-';
-    c->at += negative;
-    int r = take_number(c, 10, (uint64_t)INT64_MAX + negative, &v);
-    if (r <= 0)
-        return r;
-    if (negative && v == 0)
-        return -1;
-    *ret = negative ? -(int64_t)(v - 1) - 1 : (int64_t)v;
-    return 1;
-}
-
-/* Text shorter than cap, and the NUL after it. */
-static int take_text(struct cursor *c, size_t cap, const char **ret)
-{
-    size_t left = c->n - c->at;
-    const char *begin = c->p + c->at, *nul = left ? memchr(begin, 0, left < cap ? left : cap) : NULL;
-    if (!nul)
-        return left < cap ? 0 : -1;
-    *ret = begin;
-    c->at += (size_t)(nul - begin) + 1;
-    return 1;
-}
-
-static bool is_dots(const char *s, size_t n)
-{
-    return (n == 1 && s[0] == '.') || (n == 2 && s[0] == '.' && s[1] == '.');
-}
-
-static bool is_plain_name(const char *s)
-{
-    return !strchr(s, '/') && !is_dots(s, strlen(s));
-}
-
-/* Steps with one slash between them, and nothing that leads up or stays. */
-static bool is_relative(const char *s)
-{
-    while (*s) {
-        size_t n = strcspn(s, "/");
-        if (n == 0 || is_dots(s, n) || (s[n] == '/' && !s[n + 1]))
-            return false;
-        s += n;
-        s += *s == '/';
-    }
-    return true;
-}
-
 /* --- entries --- */
 
 size_t file_entry_write(const struct file_entry *en, char *ret)
@@ -155,16 +54,16 @@ size_t file_entry_write(const struct file_entry *en, char *ret)
 
 int file_entry_parse(const void *p, size_t n, struct file_entry *ret, size_t *ret_used)
 {
-    struct cursor c = {.p = p, .n = n};
+    struct scan c = {.p = p, .n = n};
     struct file_entry en;
     uint64_t mode = 0, ns = 0;
     int r;
-    if ((r = take_letter(&c, "fdlpscb?", &en.type)) <= 0 || (r = take_space(&c)) <= 0 || (r = take_number(&c, 8, 07777, &mode)) <= 0 ||
-        (r = take_number(&c, 10, INT64_MAX, &en.size)) <= 0 || (r = take_signed(&c, &en.mtime)) <= 0 ||
-        (r = take_number(&c, 10, 999999999, &ns)) <= 0 || (r = take_number(&c, 10, UINT64_MAX, &en.inode)) <= 0 ||
-        (r = take_text(&c, FILE_NAME_MAX + 1, &en.name)) <= 0 || (r = take_text(&c, PATH_BYTES_MAX, &en.target)) <= 0)
+    if ((r = scan_letter(&c, "fdlpscb?", &en.type)) <= 0 || (r = scan_space(&c)) <= 0 || (r = scan_number(&c, 8, 07777, &mode)) <= 0 ||
+        (r = scan_number(&c, 10, INT64_MAX, &en.size)) <= 0 || (r = scan_signed(&c, &en.mtime)) <= 0 ||
+        (r = scan_number(&c, 10, 999999999, &ns)) <= 0 || (r = scan_number(&c, 10, UINT64_MAX, &en.inode)) <= 0 ||
+        (r = scan_text(&c, FILE_NAME_MAX + 1, &en.name)) <= 0 || (r = scan_text(&c, PATH_BYTES_MAX, &en.target)) <= 0)
         return r;
-    if (!is_plain_name(en.name) || (en.target[0] && en.type != 'l'))
+    if (!scan_is_plain_name(en.name) || (en.target[0] && en.type != 'l'))
         return -1;
     en.mode = (uint32_t)mode;
     en.mtime_ns = (uint32_t)ns;
@@ -194,7 +93,7 @@ size_t file_event_write(const struct file_event *ev, char *ret)
     return (size_t)n + 1;
 }
 
-static int take_happening(struct cursor *c, enum file_happening *ret)
+static int take_happening(struct scan *c, enum file_happening *ret)
 {
     size_t left = c->n - c->at;
     bool begun = false; /* what is there may become one */
@@ -212,16 +111,16 @@ static int take_happening(struct cursor *c, enum file_happening *ret)
 
 int file_event_parse(const void *p, size_t n, struct file_event *ret, size_t *ret_used)
 {
-    struct cursor c = {.p = p, .n = n};
+    struct scan c = {.p = p, .n = n};
     struct file_event ev;
     char type = 0;
     int r;
     if (n == 0)
         return 0;
-    if ((r = take_happening(&c, &ev.kind)) <= 0 || (r = take_letter(&c, "d-", &type)) <= 0 || (r = take_space(&c)) <= 0 ||
-        (r = take_text(&c, PATH_BYTES_MAX, &ev.name)) <= 0)
+    if ((r = take_happening(&c, &ev.kind)) <= 0 || (r = scan_letter(&c, "d-", &type)) <= 0 || (r = scan_space(&c)) <= 0 ||
+        (r = scan_text(&c, PATH_BYTES_MAX, &ev.name)) <= 0)
         return r;
-    if (!is_relative(ev.name) || (ev.name[0] && (ev.kind == FILE_READY || ev.kind == FILE_OVERFLOW)))
+    if (!scan_is_relative(ev.name) || (ev.name[0] && (ev.kind == FILE_READY || ev.kind == FILE_OVERFLOW)))
         return -1;
     ev.folder = type == 'd';
     *ret = ev;

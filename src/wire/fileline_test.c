@@ -167,8 +167,8 @@ static void status_goes_there_and_back(void **state)
     static const struct {
         int os;
         enum pale_code code;
-    } rows[] = {{ENOENT, PALE_NOT_FOUND}, {EEXIST, PALE_EXISTS}, {EACCES, PALE_DENIED},     {EPERM, PALE_DENIED}, {EROFS, PALE_DENIED},
-                {ENOSPC, PALE_LIMIT},     {EDQUOT, PALE_LIMIT},  {EXDEV, PALE_UNSUPPORTED}, {EIO, PALE_OS}};
+    } rows[] = {{ENOENT, PALE_NOT_FOUND}, {EEXIST, PALE_EXISTS}, {EACCES, PALE_DENIED},   {EPERM, PALE_DENIED},     {EROFS, PALE_DENIED},
+                {ENOSPC, PALE_LIMIT},     {EDQUOT, PALE_LIMIT},  {EXDEV, PALE_BAD_INPUT}, {EOVERFLOW, PALE_DENIED}, {EIO, PALE_OS}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct pale_err e;
         errno = rows[i].os;

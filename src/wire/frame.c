@@ -12,16 +12,23 @@ void frame_put_head(uint8_t ret[FRAME_HEAD], uint8_t type, uint16_t chan, uint32
     ret[7] = (uint8_t)(chan >> 8);
 }
 
+size_t frame_whole(const uint8_t head[FRAME_HEAD])
+{
+    uint32_t len = (uint32_t)head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 24;
+    return len > FRAME_PAYLOAD_MAX || head[5] != 0 ? 0 : FRAME_HEAD + (size_t)len;
+}
+
 int frame_parse(const uint8_t *p, size_t n, struct frame *ret, size_t *ret_used)
 {
     if (n < FRAME_HEAD)
         return 0;
-    uint32_t len = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-    if (len > FRAME_PAYLOAD_MAX || p[5] != 0)
+    size_t whole = frame_whole(p);
+    if (whole == 0)
         return -1;
-    if (n - FRAME_HEAD < len)
+    if (n < whole)
         return 0;
-    *ret = (struct frame){.type = p[4], .chan = (uint16_t)(p[6] | p[7] << 8), .data = p + FRAME_HEAD, .len = len};
-    *ret_used = FRAME_HEAD + len;
+    *ret =
+        (struct frame){.type = p[4], .chan = (uint16_t)(p[6] | p[7] << 8), .data = p + FRAME_HEAD, .len = (uint32_t)(whole - FRAME_HEAD)};
+    *ret_used = whole;
     return 1;
 }

@@ -21,5 +21,8 @@ struct frame {
 
 void frame_put_head(uint8_t ret[FRAME_HEAD], uint8_t type, uint16_t chan, uint32_t len);
 
+/* How long the frame is that begins with this head; 0: it is none. */
+size_t frame_whole(const uint8_t head[FRAME_HEAD]);
+
 /* 1: a whole frame stands at p, *ret_used bytes long; 0: need more; -1: this is no frame. */
 int frame_parse(const uint8_t *p, size_t n, struct frame *ret, size_t *ret_used);

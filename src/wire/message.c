@@ -164,14 +164,18 @@ bool msg_exec_parse(const void *p, size_t n, struct msg_exec *ret)
     }
 
 SIMPLE_MESSAGE(config, FIELD(F_U64, msg_config, version), FIELD(F_U32, msg_config, uid), FIELD(F_U32, msg_config, gid),
-               FIELD(F_BOOL, msg_config, one_id), FIELD(F_U32, msg_config, seccomp), FIELD(F_U64, msg_config, nofile),
-               FIELD(F_U64, msg_config, processes), FIELD(F_BOOL, msg_config, spare), FIELD(F_BOOL, msg_config, solo),
-               FIELD(F_U64, msg_config, weaken))
+               FIELD(F_BOOL, msg_config, one_id), FIELD(F_BOOL, msg_config, pretence), FIELD(F_U32, msg_config, seccomp),
+               FIELD(F_U64, msg_config, nofile), FIELD(F_U64, msg_config, processes), FIELD(F_BOOL, msg_config, spare),
+               FIELD(F_BOOL, msg_config, solo), FIELD(F_U64, msg_config, weaken))
 
 SIMPLE_MESSAGE(deed, FIELD(F_U64, msg_deed, kind), FIELD(F_TEXT, msg_deed, id), FIELD(F_TEXT, msg_deed, name),
                FIELD(F_TEXT, msg_deed, tenant), FIELD(F_TEXT, msg_deed, policy), FIELD(F_TEXT, msg_deed, sets),
                FIELD(F_BOOL, msg_deed, start), FIELD(F_BOOL, msg_deed, narrower), FIELD(F_BOOL, msg_deed, only_idle),
-               FIELD(F_U64, msg_deed, born))
+               FIELD(F_U64, msg_deed, born), FIELD(F_TEXT, msg_deed, caller), FIELD(F_TEXT, msg_deed, snapshot),
+               FIELD(F_U64, msg_deed, count), FIELD(F_BOOL, msg_deed, force), FIELD(F_BOOL, msg_deed, again),
+               FIELD(F_BOOL, msg_deed, automatic), FIELD(F_BOOL, msg_deed, by_hand), FIELD(F_TEXT, msg_deed, paths),
+               FIELD(F_TEXT, msg_deed, until), FIELD(F_TEXT, msg_deed, form), FIELD(F_BOOL, msg_deed, guarded),
+               FIELD(F_BOOL, msg_deed, dry), FIELD(F_BOOL, msg_deed, images))
 
 SIMPLE_MESSAGE(deed_done, FIELD(F_U64, msg_deed_done, code), FIELD(F_TEXT, msg_deed_done, text), FIELD(F_TEXT, msg_deed_done, id),
                FIELD(F_TEXT, msg_deed_done, name))
@@ -181,6 +185,11 @@ SIMPLE_MESSAGE(probe, FIELD(F_BOOL, msg_probe, full), FIELD(F_U32, msg_probe, po
 
 SIMPLE_MESSAGE(exit, FIELD(F_U64, msg_exit, flags), FIELD(F_U64, msg_exit, value), FIELD(F_U64, msg_exit, stage),
                FIELD(F_U64, msg_exit, cpu_us), FIELD(F_U64, msg_exit, peak_kib))
+
+const struct msg_result_name msg_result_names[] = {
+    {RESULT_TIMEOUT, "timed_out"},       {RESULT_CPU_LIMIT, "cpu_limit"}, {RESULT_OOM, "out_of_memory"},   {RESULT_TRUNCATED, "truncated"},
+    {RESULT_NOT_STARTED, "not_started"}, {RESULT_KILLED, "killed"},       {RESULT_DISK_FULL, "disk_full"}, {0, NULL},
+};
 
 SIMPLE_MESSAGE(result, FIELD(F_U64, msg_result, flags), FIELD(F_U64, msg_result, status), FIELD(F_U64, msg_result, signal),
                FIELD(F_U64, msg_result, time_us), FIELD(F_U64, msg_result, cpu_us), FIELD(F_U64, msg_result, peak_kib),
@@ -195,8 +204,31 @@ SIMPLE_MESSAGE(job, FIELD(F_U64, msg_job, id), FIELD(F_U64, msg_job, pid), FIELD
                FIELD(F_BOOL, msg_job, lasts), FIELD(F_BOOL, msg_job, tty), FIELD(F_U64, msg_job, in_bytes), FIELD(F_TEXT, msg_job, key),
                FIELD(F_TEXT, msg_job, command), FIELD(F_TEXT, msg_job, message))
 
+const char *msg_job_state(const struct msg_job *m)
+{
+    static const char *const names[JOB_STATE_COUNT] = {"queued", "running", "ended"};
+    return m->state < JOB_STATE_COUNT ? names[m->state] : "unknown";
+}
+
+struct msg_result msg_job_result(const struct msg_job *m)
+{
+    return (struct msg_result){.flags = m->flags,
+                               .status = m->status,
+                               .signal = m->signal,
+                               .time_us = m->time_us,
+                               .cpu_us = m->cpu_us,
+                               .peak_kib = m->peak_kib,
+                               .out_bytes = m->out_bytes,
+                               .dropped_bytes = m->dropped_bytes,
+                               .message = m->message};
+}
+
 SIMPLE_MESSAGE(job_ref, FIELD(F_U64, msg_job_ref, id), FIELD(F_U64, msg_job_ref, signal), FIELD(F_BOOL, msg_job_ref, follow),
                FIELD(F_U64, msg_job_ref, offset))
+
+SIMPLE_MESSAGE(preface, FIELD(F_TEXT, msg_preface, caller), FIELD(F_TEXT, msg_preface, input))
+
+SIMPLE_MESSAGE(note, FIELD(F_TEXT, msg_note, event), FIELD(F_TEXT, msg_note, what))
 
 SIMPLE_MESSAGE(attach, FIELD(F_U64, msg_attach, id), FIELD(F_U64, msg_attach, offset))
 

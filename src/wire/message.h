@@ -52,7 +52,7 @@ enum wire_type {
     ASK_JOB_WAIT, /* struct msg_job_ref */
     ASK_JOB_LOGS,
     ASK_JOB_KILL,
-    ASK_STOP,      /* one byte, 1: only if no command runs */
+    ASK_STOP,      /* empty, or one byte of enum stop_word */
     ASK_POLICY,    /* canonical text: the first words to the keeper of a one-shot box */
     ASK_PROVE,     /* one byte: 1 for the full probe */
     ASK_ATTACH,    /* struct msg_attach: to a command that lasts, for its input and output */
@@ -60,8 +60,10 @@ enum wire_type {
     ASK_INPUT_END, /* one byte, 1: the command's input ends with it. Answered when all that came before has been taken: with TELL_JOB, and
                     * after ASK_JOB_INPUT with TELL_DONE */
     ASK_WATCH,     /* TELL_INFO, then TELL_JOB whenever one begins or ends and TELL_INFO when the box's state changes */
-    ASK_FREEZE,    /* TELL_DONE once every process of the box stands still */
+    ASK_FREEZE,    /* TELL_DONE once every process of the box stands still. One byte, 1: until the client asks for ASK_THAW or is gone */
     ASK_THAW,      /* TELL_DONE once they go on */
+    ASK_PREFACE,   /* struct msg_preface: what there is to know of the request that follows it. Once, and first */
+    ASK_NOTE,      /* struct msg_note: a deed on the box that its log is to hold. Answered with TELL_DONE before it is done */
     /* keeper to client */
     TELL_STARTED = 192, /* u64: job number */
     TELL_STDOUT,
@@ -76,7 +78,13 @@ enum wire_type {
     TELL_OFFSET,  /* u64: the number of the first output byte that follows */
 };
 
-/* What paled asks pale-steward for, each on a connection of its own: one frame there, one back. */
+enum stop_word {
+    STOP_WORD_IDLE = 1, /* only if no command runs */
+    STOP_WORD_EMPTY,    /* only if nothing runs at all; who starts the box next takes over what is known of commands that have ended */
+};
+
+/* What paled asks pale-steward for, each on a connection of its own: one frame there, one back; of a deed that tells much, its parts before
+ * that. */
 enum deed_kind {
     DEED_MAKE = 1,
     DEED_START,
@@ -87,21 +95,51 @@ enum deed_kind {
     DEED_DOCTOR,
     DEED_SWEEP,
     DEED_CHECKPOINT,
+    DEED_SNAPSHOT,
+    DEED_RESTORE,
+    DEED_FORGET, /* a snapshot */
+    DEED_FORK,
+    DEED_GC,
+    DEED_DIFF,
+    DEED_APPLY,
+    DEED_DISCARD,
+    DEED_IMAGE_LIST,
+    DEED_IMAGE_SHOW,
+    DEED_IMAGE_VERIFY,
+    DEED_IMAGE_REMOVE,
+    DEED_GUARD_LIST,
+    DEED_GUARD_RELEASE,
+    DEED_GUARD_DROP,
+    DEED_IMAGE_BUILD, /* of a tar or an OCI archive parts follow, the last of them empty */
     DEED_KIND_END
 };
-enum deed_type { DEED_ASK = 1, DEED_DONE };
+enum deed_type { DEED_ASK = 1, DEED_DONE, DEED_PART /* bytes, opaque to paled, at most FRAME_DATA_MAX */ };
 
 struct msg_deed {
     uint64_t kind;
-    const char *id;     /* which box; "" of a new one */
-    const char *name;   /* of a new one, or the new name */
-    const char *tenant; /* "": the user's own */
-    const char *policy; /* JSON as a policy file has it; "": the defaults */
-    const char *sets;   /* lines KEY TAB VALUE on top of it */
-    bool start;         /* a new box is started at once */
-    bool only_idle;     /* DEED_STOP: only if no command runs */
-    uint64_t born;      /* which box of that id; 0: whichever there is */
-    bool narrower;      /* DEED_POLICY: only what is within the policy there is */
+    const char *id;       /* which box; "" of a new one */
+    const char *name;     /* of a new one, or the new name; DEED_FORK: of the forks; of an image */
+    const char *tenant;   /* "": the user's own */
+    const char *policy;   /* JSON as a policy file has it; "": the defaults */
+    const char *sets;     /* lines KEY TAB VALUE on top of it; DEED_IMAGE_BUILD: what its source takes */
+    bool start;           /* a new box is started at once */
+    bool only_idle;       /* DEED_STOP: only if no command runs */
+    uint64_t born;        /* which box of that id; 0: whichever there is */
+    bool narrower;        /* DEED_POLICY: only what is within the policy there is */
+    const char *caller;   /* for whom it is, as in msg_preface */
+    const char *snapshot; /* of that name; DEED_SNAPSHOT: "" for one of ours, DEED_FORK: "" for the box as it is now */
+    uint64_t count;       /* DEED_FORK: how many; DEED_GUARD_RELEASE, DEED_GUARD_DROP: which */
+    bool force;           /* DEED_RESTORE, DEED_DISCARD: whatever runs is ended */
+    bool again;           /* DEED_SNAPSHOT: one of that name that is there will do */
+    bool automatic;       /* DEED_SNAPSHOT: only if it keeps such and something has changed */
+    bool by_hand;         /* DEED_MAKE: it keeps no automatic snapshots */
+    const char *paths;    /* DEED_DIFF, DEED_APPLY, DEED_DISCARD: a list in JSON of those it is about; "": all */
+    const char *until;    /* DEED_DIFF: a second snapshot; "": the box as it is now. The first is `snapshot`; "": what it began with.
+                           * DEED_IMAGE_BUILD: how to tell how far it is, "lines" or "events"; "": not at all */
+    const char *form;     /* DEED_DIFF: a name of enum rendition_form; DEED_IMAGE_BUILD: the source */
+    bool guarded;         /* DEED_APPLY: also what the host would run or obey */
+    bool dry;             /* DEED_APPLY, DEED_GC: tell what would become of each, change nothing */
+    bool images;          /* DEED_GC: also images that nobody needs */
 };
 void msg_deed_write(const struct msg_deed *m, struct record_writer *w);
 bool msg_deed_parse(const void *p, size_t n, struct msg_deed *ret);
@@ -144,10 +182,20 @@ bool msg_exec_parse(const void *p, size_t n, struct msg_exec *ret);
 /* Only what comes before the lists, for who hands the message on to somebody who parses all of it. */
 bool msg_exec_parse_head(const void *p, size_t n, struct msg_exec *ret);
 
+/* What a keeper must know of a request and its init need not. */
+#define CALLER_MAX 32
+struct msg_preface {
+    const char *caller; /* for whom it is: a name as boxes have them, at most CALLER_MAX bytes. Who says nothing is "local" */
+    const char *input;  /* SHA-256 of the input that a command with a key will be given; "": it is not known yet */
+};
+void msg_preface_write(const struct msg_preface *m, struct record_writer *w);
+bool msg_preface_parse(const void *p, size_t n, struct msg_preface *ret);
+
 struct msg_config {
     uint64_t version;
     uint32_t uid, gid; /* who commands run as unless the request says otherwise */
     bool one_id;       /* only that one id exists in the box */
+    bool pretence;     /* … and looks like root (confine/pretence.h) */
     uint32_t seccomp;  /* enum policy_seccomp */
     uint64_t nofile;
     uint64_t processes; /* 0: none */
@@ -172,6 +220,10 @@ enum exit_flag {
     EXIT_CPU_LIMIT = 2,
     EXIT_KILLED = 4, /* ended because it was told to, with all its descendants */
     EXIT_GONE = 8,   /* no descendant is left: no FROM_GONE will follow */
+    /* It failed, and at its end there was no room for more bytes, or for more files, … */
+    EXIT_NO_ROOM = 16,
+    EXIT_NO_FILES = 32,
+    EXIT_IN_MEMORY = 64, /* … not in the box's layers, but in what it has in memory beside them */
 };
 
 struct msg_exit {
@@ -191,8 +243,16 @@ enum result_flag {
     RESULT_OOM = 4,
     RESULT_TRUNCATED = 8,
     RESULT_NOT_STARTED = 16,
-    RESULT_KILLED = 32, /* by stop, kill or a lost client */
+    RESULT_KILLED = 32,    /* by stop, kill or a lost client */
+    RESULT_DISK_FULL = 64, /* it failed, and what it may write was full */
 };
+
+/* Their names for programs, ended by one without. */
+struct msg_result_name {
+    uint64_t flag;
+    const char *name;
+};
+extern const struct msg_result_name msg_result_names[];
 
 struct msg_result {
     uint64_t flags;
@@ -224,6 +284,9 @@ struct msg_job {
     const char *message;
 };
 enum job_state { JOB_QUEUED, JOB_RUNNING, JOB_ENDED, JOB_STATE_COUNT };
+const char *msg_job_state(const struct msg_job *m);
+/* How it ended, of one that has. Points to the job's message. */
+struct msg_result msg_job_result(const struct msg_job *m);
 void msg_job_write(const struct msg_job *m, struct record_writer *w);
 bool msg_job_parse(const void *p, size_t n, struct msg_job *ret);
 
@@ -235,6 +298,14 @@ struct msg_job_ref {
 };
 void msg_job_ref_write(const struct msg_job_ref *m, struct record_writer *w);
 bool msg_job_ref_parse(const void *p, size_t n, struct msg_job_ref *ret);
+
+/* A deed that is not the keeper's own: which, and on what. */
+struct msg_note {
+    const char *event;
+    const char *what;
+};
+void msg_note_write(const struct msg_note *m, struct record_writer *w);
+bool msg_note_parse(const void *p, size_t n, struct msg_note *ret);
 
 struct msg_attach {
     uint64_t id;

@@ -165,3 +165,28 @@ void spool_seek(const struct spool *s, uint64_t offset, struct spool_mark *ret)
     }
     *ret = m;
 }
+
+struct spool_kept spool_keep(const struct spool *s, void *p, size_t *ret)
+{
+    *ret = s->fd < 0 ? (size_t)s->end : 0;
+    if (*ret)
+        memcpy(p, s->mem, *ret);
+    return (struct spool_kept){.begin = s->begin, .end = s->end, .lost = s->lost, .in_file = s->fd >= 0};
+}
+
+bool spool_resume(struct spool *s, const struct spool_kept *k, const void *p, size_t n)
+{
+    char path[PATH_BYTES_MAX];
+    if (k->begin > k->end || k->end - k->begin > s->cap || (!k->in_file && (n > SPOOL_MEMORY || k->end != n || k->begin)))
+        return false;
+    if (k->in_file && (!file_name(s, path, sizeof(path)) || (s->fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)) < 0))
+        return false;
+    if (n > 0 && !(s->mem = malloc(SPOOL_MEMORY)))
+        return false;
+    if (n > 0)
+        memcpy(s->mem, p, n);
+    s->begin = k->begin;
+    s->end = k->end;
+    s->lost = k->lost;
+    return true;
+}

@@ -41,3 +41,13 @@ size_t spool_read(const struct spool *s, struct spool_mark *m, void *p, size_t r
 
 /* The mark of the frame that holds the output byte number offset, or the nearest there is. */
 void spool_seek(const struct spool *s, uint64_t offset, struct spool_mark *ret);
+
+/* What another spool over the same folder needs to go on with this one, whose file stays. What is in memory is copied to p (room: at
+ * least SPOOL_MEMORY bytes); *ret: its length. */
+struct spool_kept {
+    uint64_t begin, end, lost;
+    bool in_file;
+};
+struct spool_kept spool_keep(const struct spool *s, void *p, size_t *ret);
+/* Takes it up. False, and the spool is empty, if it cannot be. */
+bool spool_resume(struct spool *s, const struct spool_kept *k, const void *p, size_t n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fails one allocation of one program, in builds made for that (meson option faults).
+/* Fails one allocation of one program, in programs linked for that (product/meson.build).
  *
  * PALE_FAIL_ALLOC=NAME:K:FILE lets the K-th allocation of the program NAME return NULL. FILE, 16 bytes, is told how many allocations
  * there were and whether that one was among them; it is opened before main, for later the program has locked itself up. Forks count on from

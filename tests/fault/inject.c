@@ -9,6 +9,7 @@
  *            half ROLE K            … for half of them
  *            kill ROLE K            SIGKILL on the way into the K-th call
  *            killexit ROLE K        SIGKILL on the way out of it
+ *            nosync ROLE K          from the K-th on, a call that asks for something to be on the disk is not made and succeeds
  *     K      a number, or NR:N, the N-th call with the number NR
  *
  * Of several commands separated by :: only the last is counted and spoilt; those before it set the stage, and what they leave
@@ -68,7 +69,7 @@ enum role {
 static const char *const role_names[ROLE_COUNT] = {"new",     "stub",  "cli",    "spawn", "policy", "seal",  "keeper", "errand",
                                                    "builder", "netns", "holder", "init",  "runner", "child", "payload"};
 
-enum mode { MODE_COUNT, MODE_FAIL, MODE_SHORT, MODE_HALF, MODE_KILL, MODE_KILLEXIT };
+enum mode { MODE_COUNT, MODE_FAIL, MODE_SHORT, MODE_HALF, MODE_KILL, MODE_KILLEXIT, MODE_NOSYNC };
 
 struct task {
     pid_t pid;
@@ -219,6 +220,8 @@ static enum role child_role(struct task *parent, int event)
         if (event == PTRACE_EVENT_VFORK)
             return ROLE_SPAWN;
         return parent->role == ROLE_KEEPER ? ROLE_BUILDER : ROLE_ERRAND;
+    case ROLE_SPAWN: /* it runs no program: it makes the builder in the home of the box's ids */
+        return ROLE_BUILDER;
     case ROLE_BUILDER:
         return parent->forks == 1 ? ROLE_NETNS : ROLE_HOLDER;
     case ROLE_INIT:
@@ -462,7 +465,8 @@ static void spoil_fail(struct task *t, long nr)
 static void spoil(struct task *t, const struct __ptrace_syscall_info *i)
 {
     long nr = (long)i->entry.nr;
-    s.done = s.hit = true;
+    s.hit = true;
+    s.done = s.mode != MODE_NOSYNC;
     s.hit_role = t->role;
     s.hit_pid = t->pid;
     s.hit_call = nr;
@@ -480,7 +484,7 @@ static void spoil(struct task *t, const struct __ptrace_syscall_info *i)
         t->hit = false;
         return;
     }
-    if (s.mode == MODE_FAIL) {
+    if (s.mode == MODE_FAIL || s.mode == MODE_NOSYNC) {
         spoil_fail(t, nr);
     } else if (!spoil_short(t, nr)) {
         s.skipped = true;
@@ -548,6 +552,8 @@ static bool is_the_one(const struct task *t, long nr)
     case MODE_KILL:
     case MODE_KILLEXIT:
         return n == s.k;
+    case MODE_NOSYNC:
+        return n >= s.k && (nr == SYS_fsync || nr == SYS_fdatasync || nr == SYS_syncfs || nr == SYS_sync);
     default:
         return false;
     }
@@ -838,20 +844,21 @@ static void print_report(bool staged)
 
 static int usage(void)
 {
-    fprintf(stderr,
-            "usage: fault-inject [--limit MS] [--report FILE] count | fail ROLE K ERRNO | short|half|kill|killexit ROLE K -- COMMAND …"
-            " [:: COMMAND …]\n");
+    fprintf(
+        stderr,
+        "usage: fault-inject [--limit MS] [--report FILE] count | fail ROLE K ERRNO | short|half|kill|killexit|nosync ROLE K -- COMMAND …"
+        " [:: COMMAND …]\n");
     return 2;
 }
 
 static bool parse_mode(int *at, char **argv)
 {
-    static const char *const modes[] = {"count", "fail", "short", "half", "kill", "killexit"};
+    static const char *const modes[] = {"count", "fail", "short", "half", "kill", "killexit", "nosync"};
     const char *word = argv[(*at)++];
     int mode = 0;
-    while (mode < 6 && strcmp(word ? word : "", modes[mode]) != 0)
+    while (mode < 7 && strcmp(word ? word : "", modes[mode]) != 0)
         mode++;
-    if (mode == 6)
+    if (mode == 7)
         return false;
     s.mode = (enum mode)mode;
     if (s.mode == MODE_COUNT)

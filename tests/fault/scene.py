@@ -21,7 +21,7 @@ NAMESPACES = ("user", "pid", "net", "mnt", "ipc", "uts", "cgroup")
 PROCESSES = 32
 LIMIT_MS = 6000
 GONE_SECONDS = 4
-OURS = ("pale", "pale-keeper", "pale-init", "pale-policy", "pale-seal")
+OURS = ("pale", "pale-keeper", "pale-init", "pale-policy", "pale-seal", "pale-warden")
 
 
 def call_names():

@@ -3,11 +3,12 @@
 import collections
 import re
 
+import cases_files
 import cases_host
 import cases_kernel
 import cases_life
 
-CASES = [*cases_kernel.CASES, *cases_host.CASES, *cases_life.CASES]
+CASES = [*cases_kernel.CASES, *cases_host.CASES, *cases_life.CASES, *cases_files.CASES]
 
 
 def faults():

@@ -135,4 +135,30 @@ def slug(name):
 GUARD = [Case(f"guard-{'dot-' if n == '.mise.toml' else ''}{slug(n)}", "C1" if n.startswith(".git") else "C5", 24, ("obey", n), switches("guard"), flags=LIVE, judge="guarded", peer=n in (
     ".git/config", ".git/hooks/pre-commit", ".claude/settings.json", ".mcp.json", ".vscode/tasks.json", ".envrc")) for n in GUARDED]
 
-CASES = [*SECRETS, *READONLY, *PROC, *INIT, *PROCESSES, *OBJECTS, *DEVICES, *SETID, *GUARD]
+DEEP = "a/b/c/d/e/"
+
+
+def threat(name):
+    return "C2" if "hooks" in name and ".git" in name else "C1" if ".git/" in name else "C4" if ".git" in name else "C5"
+
+
+def planted(label, how, name, threat_class=None):
+    return Case(f"guard-{label}-{'dot-' if name.endswith('.mise.toml') else ''}{slug(name.removeprefix(DEEP))}", threat_class or threat(name), 24,
+                ("plant", how, name), switches("guard"), flags=LIVE, judge="unplanted", peer=False)
+
+
+GUARD_LATER = [
+    *[planted("later", "create", n) for n in GUARDED],
+    *[planted("later-deep", "create", DEEP + n) for n in GUARDED],
+    *[planted(f"later-{how}", how, DEEP + n) for how in ("rename", "link", "symlink", "exchange", "arrive")
+      for n in (".envrc", ".mcp.json", ".git/config", ".git/hooks", ".claude")],
+    *[planted("later-case", "create", DEEP + n) for n in (".ENVRC", ".Git/Config", ".GIT/hooks", ".Claude/settings.json", "OpenCode.json")],
+    planted("later-through-link", "through-link", ".envrc", "C6"), planted("later-through-link", "through-link", ".mcp.json", "C6"),
+    *[planted("later-symlink-above", "symlink", n, "C6") for n in (".git", "sub/.github", "sub/.cargo", ".git/info")],
+    *[planted("later-file", "create", n, "C4") for n in (".git", "sub/.git")],
+    *[planted("later-bare", "bare", n, "C3") for n in ("store/config", DEEP + "store/hooks", DEEP + "x/config.worktree", "y/commondir")],
+    *[Case(f"guard-deep-{'dot-' if n == '.mise.toml' else ''}{slug(n)}", threat(n), 24, ("obey", DEEP + n), switches("guard"), flags=LIVE, judge="guarded", peer=False)
+      for n in GUARDED],
+]
+
+CASES = [*SECRETS, *READONLY, *PROC, *INIT, *PROCESSES, *OBJECTS, *DEVICES, *SETID, *GUARD, *GUARD_LATER]

@@ -2,11 +2,14 @@
 """Judges of the battery. Each plants what it needs, yields the words an attack may use, is sent the result, and returns whether
 the wall leaked, with a detail. What an attack says of itself counts only where nobody outside could see it."""
 import ctypes
+import io
 import os
+import pathlib
 import random
 import socket
 import stat
 import subprocess
+import tarfile
 import threading
 
 from battery import Broken
@@ -250,6 +253,16 @@ def guarded(at):
     return not same, "as it was" if same else "changed"
 
 
+def unplanted(at):
+    """A name that the host would obey, in a live project that had none."""
+    path = at.dir / at.case.attack[2]
+    done = yield
+    if "TRIED" not in done.text:
+        raise Broken(repr(done)[-600:])
+    there = os.path.lexists(path)
+    return there, f"{at.case.attack[2]} is {'' if there else 'not '}there"
+
+
 def unwritten(at):
     """A folder that was given read-only, or was not given."""
     (at.dir / "f").write_text(OWN)
@@ -259,6 +272,32 @@ def unwritten(at):
     if not line:
         raise Broken(repr(done)[-600:])
     return changed or line.startswith("LEAK"), "changed on the host" if changed else line
+
+
+def apart(at):
+    """A project that is changed for review: what a command does there is nowhere on the host. One of its files has a second name outside."""
+    for name in ("p", "q"):
+        (at.dir / name).mkdir()
+    (at.dir / "p" / "f").write_text(OWN)
+    (at.dir / "q" / "same").write_text(OWN)
+    os.link(at.dir / "q" / "same", at.dir / "p" / "linked")
+    done = yield {"project": str(at.dir / "p")}
+    if not last_word(done):
+        raise Broken(repr(done)[-600:])
+    same = sorted(os.listdir(at.dir / "p")) == ["f", "linked"] and all((at.dir / n).read_text() == OWN for n in ("p/f", "q/same"))
+    return not same, "as it was" if same else f"changed: {sorted(os.listdir(at.dir / 'p'))}"
+
+
+def linked(at):
+    """Two folders of one file system: one that may be read, one that may be written."""
+    for name in ("r", "w"):
+        (at.dir / name).mkdir()
+    (at.dir / "r" / "f").write_text(OWN)
+    done = yield
+    if not last_word(done):
+        raise Broken(repr(done)[-600:])
+    same = (at.dir / "r" / "f").read_text() == OWN and (at.dir / "r" / "f").stat().st_nlink == 1
+    return not same, last_word(done)
 
 
 def flooded(at):
@@ -275,6 +314,41 @@ def boot_id(at):
     return leaked, "the host's" if leaked else "another"
 
 
+def image(at, **links):
+    """The name of an image of this attempt alone, and its root; with links in it, as {name: target}."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as t:
+        for name in {"usr/bin", "etc", *links}:
+            info = tarfile.TarInfo(name)
+            info.type, info.mode, info.linkname = (tarfile.SYMTYPE, 0o777, links[name]) if name in links else (tarfile.DIRTYPE, 0o755, "")
+            t.addfile(info)
+        info = tarfile.TarInfo("canary")
+        info.size, info.mode = len(at.canary), 0o644
+        t.addfile(info, io.BytesIO(at.canary.encode()))
+    path, name = at.dir / "image.tar", f"i{at.number}"
+    path.write_bytes(out.getvalue())
+    done = at.pale.run("image", "build", name, "--from", "tar", "--file", path)  # by a box that is whole, in the twin too
+    path.unlink()
+    if done.code:
+        raise Broken(f"image build: {done.errors.strip()}")
+    at.undo.append(lambda: at.pale.run("image", "rm", name))
+    return name, pathlib.Path(at.pale.run("image", "inspect", name, "--json").json()["root"])
+
+
+def on_image(judge):
+    """A judge whose attack runs in a box on an image."""
+    def on(at):
+        name, _ = image(at)
+        inner = judge(at)
+        done = yield {**(next(inner) or {}), "image": name}
+        try:
+            inner.send(done)
+        except StopIteration as end:
+            return end.value
+        raise Broken("the judge did not judge")
+    return on
+
+
 JUDGES = {
     "word": word, "ended": ended, "refused": refused, "host-file": host_file, "environment": environment, "host-process": host_process,
     "tcp": listener(socket.AF_INET, socket.SOCK_STREAM, lambda at: ("127.0.0.1", 0)),
@@ -283,7 +357,8 @@ JUDGES = {
     "abstract": listener(socket.AF_UNIX, socket.SOCK_STREAM, abstract_name),
     "abstract-dgram": listener(socket.AF_UNIX, socket.SOCK_DGRAM, abstract_name),
     "socket-file": listener(socket.AF_UNIX, socket.SOCK_STREAM, socket_path),
-    "shm": sysv_shm, "sem": sysv_sem, "msg": sysv_msg, "queue": posix_queue, "rights": rights, "core": core_file, "guarded": guarded,
-    "unwritten": unwritten, "flood": flooded, "boot-id": boot_id,
+    "shm": sysv_shm, "sem": sysv_sem, "msg": sysv_msg, "queue": posix_queue, "rights": rights, "core": core_file, "guarded": guarded, "unplanted": unplanted,
+    "unwritten": unwritten, "apart": apart, "linked": linked, "flood": flooded, "boot-id": boot_id,
     **{f"planted:{p}": planted(p) for p in ("/root", "/home", "/var/lib", "/opt", "/srv", "/mnt", "/etc", "/run", "/var/tmp", "/dev/shm")},
+    **{f"image:{n}": on_image(j) for n, j in (("word", word), ("host-file", host_file), ("rights", rights), ("environment", environment))},
 }

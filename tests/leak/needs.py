@@ -3,6 +3,7 @@
 import functools
 import os
 import subprocess
+import tempfile
 
 import harness
 
@@ -37,7 +38,6 @@ def x86():
 
 @functools.lru_cache
 def memory_cgroup():
-    import tempfile
     root = tempfile.mkdtemp(prefix=f"plt-{os.environ.get('PALE_TEST_TAG', 'x')}-", dir="/tmp")
     try:
         good = harness.Pale(root).run("run", "-q", "--memory", "64M", "--", "true").code == 0
@@ -75,3 +75,20 @@ def strace():
 
 def ipcrm():
     return None if harness.has_tool("ipcrm") else "there is no ipcrm"
+
+
+def where_boxes_are(trial, missing):
+    """Asks the file system that the boxes of a run stand on."""
+    @functools.lru_cache
+    def need():
+        with tempfile.NamedTemporaryFile(dir="/tmp") as f:
+            try:
+                trial(f)
+            except OSError as e:
+                return f"{missing}: {e.strerror}"
+        return None
+    return need
+
+
+user_attributes = where_boxes_are(lambda f: os.setxattr(f.name, "user.pale", b"x"), "the file system of /tmp has no attributes")
+huge_files = where_boxes_are(lambda f: f.truncate(8 << 40), "the file system of /tmp takes no files of eight terabytes")

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cases with a twin that take more than one command, in boxes of every kind. The others are in the battery's table."""
+import contextlib
 import json
 import os
 import subprocess
 
 import attacks
+import mcp_client
 import pytest
+import rest
 
 
 def status(pale, *args):
@@ -145,3 +148,64 @@ def test_c26_the_receipt_tells_the_truth(wall):
     done = wall.pale.run("prove", "--json", box)
     r = json.loads(done.out)
     wall.judge(done.code != 0, [row for row in r.get("attempts", r) if not isinstance(row, dict) or not row.get("good", True)][:4])
+
+
+# --- the daemon ---
+
+
+@contextlib.contextmanager
+def served(pale, port=False):
+    d = rest.Daemon(pale)
+    try:
+        yield (d, d.on_port()) if port else d.serve()
+    finally:
+        trouble = d.end()
+        assert not trouble, trouble
+
+
+@pytest.mark.weaken("tokens")
+def test_c27_a_token_reaches_its_box_and_does_what_it_may(wall):
+    with served(wall.pale) as d:
+        api = d.rest
+        api.make("mine"), api.make("other")
+        token = api.token_for(scope="box", box="mine", rights=["file.read"])["token"]
+        by = api.by(token)
+        tried = {"another box": by.ask("GET", "/v1/boxes/other/files/list?path=/").status, "a right": by.ask("POST", "/v1/boxes/mine/exec", {"command": "true"}).status}
+        for box in ("other", "mine"):
+            message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "write", "arguments": {"path": "/tmp/x", "content": "x"}}}
+            a = by.ask("POST", f"/mcp/{box}", message)
+            tried[f"a tool in {box}"] = 200 if api.ask("GET", f"/v1/boxes/{box}/files?path=/tmp/x").status == 200 else a.status if a.status != 200 else "refused"
+        assert by.ask("GET", "/v1/boxes/mine/files/list?path=/").status == 200
+        wall.judge(200 in tried.values(), tried)
+        if not wall.weakened:
+            assert tried["another box"] == tried["a tool in other"] == 404 and tried["a right"] == 403
+
+
+@pytest.mark.weaken("widen")
+def test_c28_a_box_s_token_cannot_widen(wall):
+    with served(wall.pale) as d:
+        api = d.rest
+        box = api.make("b", set={"limits.wall": "5m"})["id"]
+        by = api.by(api.token_for(scope="box", box="b")["token"])
+        client = mcp_client.Http(by, box, capabilities={"elicitation": {}})
+        wish = {"name": "policy", "arguments": {"set": {"limits.wall": "20m"}, "reason": "more"}}
+        was = api.good("GET", "/v1/boxes/b/policy")["digest"]
+        first = client.result("tools/call", wish)
+        client.ask("tools/call", {**wish, "inputResponses": {"allow": {"action": "accept", "content": {"allow": True}}}, "requestState": first.get("requestState", "")})
+        api.good("POST", "/v1/boxes/b/stop")
+        by.ask("PUT", "/v1/boxes/b/policy", {"set": {"limits.wall": "20m"}})
+        by.ask("POST", "/v1/boxes/b/policy/narrow", {"set": {"limits.wall": "30m"}})
+        now = api.good("GET", "/v1/boxes/b/policy")["digest"]
+        wall.judge(now != was, first)
+
+
+@pytest.mark.weaken("origin")
+def test_c29_a_page_in_a_browser_cannot_call(wall):
+    with served(wall.pale, port=True) as (d, port):
+        api = rest.Rest(port, d.rest.token_for()["token"])
+        good = api.ask("GET", "/v1/boxes").status
+        tried = [api.ask("GET", "/v1/boxes", headers=h).status
+                 for h in ({"Origin": "https://evil.example"}, {"Host": "evil.example"}, {"Host": f"evil.example:{port}", "Origin": f"http://evil.example:{port}"},
+                           {"Origin": "null"})]
+        assert good == 200
+        wall.judge(200 in tried, tried)

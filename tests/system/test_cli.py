@@ -13,8 +13,8 @@ import time
 
 import pytest
 
-VERBS = ["run", "exec", "shell", "create", "ls", "inspect", "stop", "freeze", "thaw", "rename", "rm", "ps", "attach", "kill", "wait", "logs", "cp", "cat", "write", "files",
-         "mkdir", "mv", "del", "watch", "validate", "policy", "audit", "prove", "serve", "token", "completion", "version"]
+VERBS = ["run", "exec", "shell", "create", "ls", "inspect", "stop", "freeze", "thaw", "rename", "rm", "diff", "apply", "discard", "snapshot", "snapshots", "restore", "fork", "export", "import", "gc", "ps", "attach", "kill", "wait", "logs", "cp", "cat", "write", "files",
+         "mkdir", "mv", "del", "watch", "validate", "policy", "audit", "guard", "prove", "image", "serve", "token", "claude", "codex", "gemini", "qwen", "opencode", "copilot", "agent", "agents", "mcp", "completion", "version"]
 SUMMARY = re.compile(r"^exit=(\d+) time=(\d+(\.\d+)?(ms|s)|\d+m\S*) cpu=\d+\.\d\ds peak=\d+(\.\d)?(B|KiB|MiB|GiB)$", re.M)
 
 
@@ -176,7 +176,7 @@ def test_output_limit_leaves_a_mark(pale):
 
 # --- JSON ---
 
-RESULT_FIELDS = {"exit", "signal", "timeout", "oom", "cpu_limit", "killed", "started", "truncated", "output_bytes", "dropped_bytes",
+RESULT_FIELDS = {"exit", "signal", "timeout", "oom", "cpu_limit", "disk_full", "killed", "started", "truncated", "output_bytes", "dropped_bytes",
                  "time_ms", "cpu_ms", "peak_bytes", "message"}
 
 
@@ -346,6 +346,7 @@ def test_json_of_audit_is_one_record_per_line(pale, box):
                                   ["logs", "--json", "b", "99"], ["cat", "--json", "b", "/none"], ["run", "--json", "--memory", "x", "--", "true"],
                                   ["validate", "--json", "/none"], ["policy", "show", "--json", "none"], ["rm", "--json", "none"],
                                   ["freeze", "--json", "none"], ["thaw", "--json", "none"], ["rename", "--json", "none", "x"],
+                                  ["snapshot", "--json", "none"], ["diff", "--json", "none"], ["apply", "--json", "none"], ["discard", "--json", "none"], ["snapshots", "--json", "none"], ["restore", "--json", "none", "x"], ["fork", "--json", "none", "x"], ["export", "--json", "none"], ["import", "--json", "/none", "x"],
                                   ["write", "--json", "--mode", "9", "b", "f"], ["cp", "--json", "a", "b"], ["completion", "--json", "tcsh"]])
 def test_errors_in_json(pale, box, args):
     done = pale.run(*args)

@@ -106,7 +106,7 @@ def test_links_that_lead_out_stay_out_of_the_host(pale, box, root, target):
 def test_setuid_bits_are_dropped(pale, box, root):
     """A box cannot set them; the host can, on what the box holds."""
     pale.sh(box, "mkdir -p t/d; cp /bin/true t/s")
-    tree = pathlib.Path(pale.info(box)["data"]) / "home" / "t"
+    tree = pale.open_layer(box) / "home" / "t"
     for path, mode in ((tree / "s", 0o6755), (tree / "d", 0o7777), (tree, 0o2755)):
         path.chmod(mode)
     pale.ok("cp", f"{box}:t", root / "t")

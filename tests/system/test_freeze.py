@@ -161,6 +161,8 @@ def test_killed_keeper_leaves_nothing_frozen(means, root, then):
     below = {pid for pid in processes_of(root) if pid != info["keeper_pid"]}
     assert len(below) >= 4
     os.kill(info["keeper_pid"], signal.SIGKILL)
+    # Until it is gone it may still be connected to, and whoever is learns only that nobody answered.
+    assert wait_until(lambda: (harness.stat_of(info["keeper_pid"]) or "Z" * 3)[1] == "Z")
     if then == "exec":
         assert means.exec(box, "echo", "new").text == "new\n"
     else:

@@ -17,6 +17,7 @@ from harness import REAL_ROOT, processes_of, wait_until
 
 # --- floods ---
 
+@pytest.mark.once
 @pytest.mark.limit(100)
 def test_10_gib_of_output_to_a_fast_reader(pale):
     box = pale.create("b", "--output", "64M")

@@ -144,10 +144,10 @@ def test_waiter_learns_that_the_box_was_stopped(pale, box):
 
 def test_rm_keep_data_keeps_the_files(pale, box):
     pale.ok("write", box, "precious", input=b"gold")
-    data = pale.info(box)["data"]
+    data, layer = pale.info(box)["data"], pale.open_layer(box)
     pale.ok("rm", "--keep-data", box)
     assert pale.json("ls", "--json") == [] and os.path.exists(data)
-    assert open(os.path.join(data, "home", "precious"), "rb").read() == b"gold"
+    assert (layer / "home" / "precious").read_bytes() == b"gold"
     import shutil
     shutil.rmtree(data)
 

@@ -268,6 +268,7 @@ def test_inspect_does_not_call_a_destroyed_box_good(pale):
     assert "BAD" in pale.ok("inspect", box).text
 
 
+@pytest.mark.once
 def test_a_box_cannot_make_a_proof_hang(pale):
     """It can stop every process of its user, the prober among them."""
     box = pale.create()

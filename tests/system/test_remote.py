@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every verb through a daemon elsewhere: over its socket, over loopback with a token, over TLS; and daemons that are none."""
+import contextlib
 import json
 import os
+import pathlib
+import pwd
+import re
 import select
 import signal
 import socket
 import ssl
 import subprocess
+import tempfile
 import threading
 import time
 
@@ -14,6 +19,7 @@ import pytest
 
 import harness
 from harness import Terminal, wait_until
+from operations import small_tar
 
 pytestmark = pytest.mark.once
 
@@ -310,6 +316,73 @@ def do_rename(u, b):
     u.pale.names |= {"new", "newer"}
 
 
+def do_snapshot(u, b):
+    u.ok("exec", "-q", b, "--", "sh", "-c", "echo one > ~/f")
+    assert re.fullmatch(r"one \(paused for [0-9]+\.[0-9] ms\)\n", u.ok("snapshot", b, "one").text)
+    assert u.json("snapshot", "--json", b) == {"snapshot": "snap-1", "changed": False, "copied": False, "pause_us": 0}
+    assert u.run("snapshot", b, "one").code == u.run("snapshot", b, "a b").code == u.run("snapshot", "nobody").code == 125
+    job = u.ok("exec", "-d", "-q", b, "--", "sleep", "1000").text
+    u.ok("exec", "-q", b, "--", "sh", "-c", "echo two > ~/f")
+    assert u.json("snapshot", "--json", b, "two")["copied"] and job
+    u.ok("create", "--no-autosave", "by-hand")
+    u.ok("exec", "-q", "by-hand", "--", "sh", "-c", "echo one > ~/f")
+    u.ok("stop", "by-hand")
+    assert u.json("snapshots", "--json", "by-hand") == []
+
+
+def do_snapshots(u, b):
+    for name in ("one", "two"):
+        u.ok("exec", "-q", b, "--", "sh", "-c", f"echo {name} > ~/f")
+        u.ok("snapshot", b, name)
+    assert wait_until(lambda: all(s["state"] == "verified" for s in u.pale.json("snapshots", "--json", b)))
+    there, here = u.json("snapshots", "--json", b), u.pale.json("snapshots", "--json", b)
+    assert there == here and [s["name"] for s in there] == ["one", "two"] and [s["current"] for s in there] == [False, True]
+    assert u.ok("snapshots", b).text == u.pale.ok("snapshots", b).text
+    r = u.run("snapshots", "--verify", b)
+    assert r.code == 125 and "this host alone" in r.errors
+    assert u.json("snapshots", "--json", "--rm", "one", b) == {"removed": 1}
+    for name in ("one", "../one", "", ".", "a?b", "a/../two", "x" * 100):
+        assert u.run("snapshots", "--rm", name, b).code == 125
+    assert [s["name"] for s in u.json("snapshots", "--json", b)] == ["two"]
+
+
+def do_restore(u, b):
+    u.ok("exec", "-q", b, "--", "sh", "-c", "echo one > ~/f")
+    u.ok("snapshot", b, "one")
+    u.ok("exec", "-q", b, "--", "sh", "-c", "echo two > ~/f")
+    assert re.fullmatch(rf"{b} is as it was at one \(paused for .* ms\); what it was until now is kept as auto-1\n", u.ok("restore", b, "one").text)
+    assert u.ok("exec", "-q", b, "--", "sh", "-c", "cat ~/f").text == "one\n"
+    u.ok("exec", "-d", "-q", b, "--", "sleep", "1000")
+    assert u.run("restore", b, "auto-1").code == 125 and u.run("restore", b, "three").code == 125
+    back = u.json("restore", "-f", "--json", b, "auto-1")
+    assert back["restored"] == "auto-1" and set(back) == {"restored", "kept", "pause_us"}
+    assert u.ok("exec", "-q", b, "--", "sh", "-c", "cat ~/f").text == "two\n"
+
+
+def do_fork(u, b):
+    u.ok("exec", "-q", b, "--", "sh", "-c", "echo one > ~/f")
+    u.ok("snapshot", b, "one")
+    u.ok("exec", "-q", b, "--", "sh", "-c", "echo two > ~/f")
+    u.pale.names |= {"f", "n-1", "n-2"}
+    assert [(f["name"], f["scope"]) for f in u.json("fork", "--json", "--at", "one", b, "f")] == [("f", "user")]
+    assert u.ok("fork", "-n", "2", b, "n").text.split()[:3] == ["NAME", "ID", "SCOPE"]
+    assert [u.ok("exec", "-q", n, "--", "sh", "-c", "cat ~/f").text for n in ("f", "n-1", "n-2")] == ["one\n", "two\n", "two\n"]
+    for flags in (("-n", "0"), ("-n", "1001"), ("-n", "x"), ("--at", "none")):
+        assert u.run("fork", *flags, b, "m").code == 125
+    assert u.run("fork", b, "f").code == u.run("fork", b, "No").code == 125
+
+
+def do_gc(u, b):
+    u.ok("exec", "-q", b, "--", "sh", "-c", "echo one > ~/f")
+    u.ok("snapshot", b, "one")
+    u.ok("exec", "-q", b, "--", "sh", "-c", "echo two > ~/f")
+    kept = u.json("restore", "--json", b, "one")["kept"]
+    u.ok("snapshots", "--rm", kept, b)
+    would = u.json("gc", "--json", "--dry-run")
+    assert would == {"images": [], "boxes": 1, "layers": 1, "orphans": 0, "files": 0, "staging": 0, "quarantines": 0} == u.json("gc", "--json")
+    assert u.ok("gc").text == "0 layers of 1 boxes removed, and what was left of 0 boxes whose folder is gone\n"
+
+
 def do_ps(u, b):
     job = detach(u, b, "sleep 30")
     (one,) = u.json("ps", "--json", b)
@@ -446,6 +519,83 @@ def do_doctor(u, b):
     assert r.code == 125 and "this host alone" in r.errors
 
 
+def project_folder():
+    home = next(h for h in (pwd.getpwuid(os.geteuid()).pw_dir, os.path.expanduser("~")) if os.access(h, os.W_OK))
+    return tempfile.TemporaryDirectory(prefix=".plt-far-", dir=home)
+
+
+@contextlib.contextmanager
+def reviewed(u):
+    """A box whose project is for review, with changes in it, and the project."""
+    with project_folder() as folder:
+        project = pathlib.Path(folder)
+        (project / "a").write_text("one\n")
+        time.sleep(0.1)
+        u.ok("create", "--project", "review", "--project-path", folder, "rev")
+        u.ok("exec", "-q", "rev", "--", "sh", "-c", f"cd {folder}; echo two > a; mkdir d; echo new > 'd/n %&?'; mkdir .vscode; echo x > .vscode/tasks.json")
+        try:
+            yield "rev", project
+        finally:
+            u.ok("rm", "-f", "rev")
+
+
+def do_diff(u, b):
+    with reviewed(u) as (box, project):
+        for flags in ((), ("--stat",), ("--name-only",)):
+            there, here = u.ok("diff", *flags, box), u.pale.ok("diff", *flags, box)
+            assert there.out == here.out and there.out
+        assert u.json("diff", "--json", box) == u.pale.json("diff", "--json", box)
+        assert u.ok("diff", "--name-only", box, "d/n %&?").text == "d/n %&?\n" == u.ok("diff", "--name-only", box, project / "d").text
+        u.ok("snapshot", box, "one")
+        assert u.ok("diff", "--from", "one", box).out == b"" and u.json("diff", "--json", "--from", "one", box) == []
+        for words in (("--stat", "--json", box), ("--from", "none", box), (box, "/usr"), ("nobody",)):
+            assert u.run("diff", *words).code == 125
+
+
+def do_apply(u, b):
+    with reviewed(u) as (box, project):
+        dry = u.run("apply", "--dry-run", box)
+        assert dry.code == 1 and "would land" in dry.text and (project / "a").read_text() == "one\n"
+        assert dry.text == u.pale.run("apply", "--dry-run", box).text
+        r = u.run("apply", "--json", box, "a")
+        assert r.code == 0 and [(i["path"], i["result"]) for i in r.json()] == [("a", "landed")] and (project / "a").read_text() == "two\n"
+        r = u.run("apply", box)
+        assert r.code == 1 and "held" in r.text and (project / "d" / "n %&?").exists() and not (project / ".vscode" / "tasks.json").exists()
+        u.ok("apply", "--include-guarded", box)
+        assert (project / ".vscode" / "tasks.json").exists()
+        for words in (("-i", box), (box, "/etc"), ("nobody",), (b,)):
+            assert u.run("apply", *words).code == 125
+
+
+def do_discard(u, b):
+    with reviewed(u) as (box, project):
+        assert "they are in your project" in u.ok("discard", box, "a").text and u.ok("diff", "--name-only", box, "a").out == b""
+        assert u.ok("diff", "--name-only", box).out and u.run("discard", box, "a").code == 125
+        kept = u.json("discard", "--json", box)["kept"]
+        assert kept.startswith("auto-") and u.ok("diff", box).out == b"" and (project / "a").read_text() == "one\n"
+        assert u.ok("discard", box).text == "there was nothing to throw away\n" and u.run("discard", b).code == 125
+
+
+def do_guard(u, b):
+    assert u.json("guard", "--json", b) == []
+    with project_folder() as folder:
+        project = pathlib.Path(folder)
+        u.create("live", "--project", "live", "--project-path", project)
+        u.ok("exec", "-q", "live", "--", "sh", "-c", f"cd {project}; echo 1 > .envrc; mkdir d; echo 2 > d/.envrc")
+        assert wait_until(lambda: len(u.json("guard", "--json", "live")) == 2) and u.json("guard", "--json", "live") == u.pale.json("guard", "--json", "live")
+        assert u.ok("guard", "live").text == u.pale.ok("guard", "live").text
+        taken = {i["path"]: str(i["number"]) for i in u.json("guard", "--json", "live")}
+        assert u.run("guard", "live", "--release", taken[".envrc"]).code == 125, "it runs"
+        u.ok("stop", "live")
+        u.ok("guard", "live", "--release", taken[".envrc"])
+        assert (project / ".envrc").read_text() == "1\n" and [i["path"] for i in u.json("guard", "--json", "live")] == ["d/.envrc"]
+        for flags in (("--release", taken["d/.envrc"], "--to", "/tmp"), ("--release", "7"), ("--drop", "0"), ("--drop", "x")):
+            assert u.run("guard", "live", *flags).code == 125
+        u.ok("guard", "live", "--drop", taken["d/.envrc"])
+        assert u.json("guard", "--json", "live") == []
+        u.ok("rm", "-f", "live")
+
+
 def do_serve(u, b):
     status = u.json("serve", "--status", "--json")
     assert status["running"] is True and status["host"] == u.env["PALE_HOST"] and status["boxes"] == 1
@@ -461,6 +611,49 @@ def do_token(u, b):
     assert made["id"] in u.ok("token", "ls").text
     u.ok("token", "revoke", made["id"])
     assert next(t for t in u.json("token", "ls", "--json") if t["id"] == made["id"])["revoked"]
+
+
+def do_mcp(u, b):
+    asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "exec", "arguments": {"command": "echo far"}}})
+    r = u.run("mcp", b, input=asked.encode() + b"\n")
+    assert r.code == 0 and r.json()["result"]["content"][0]["text"] == "far\n"
+
+
+def stays_here(*words):
+    def check(u, _):
+        r = u.run(*words)
+        assert r.code == 125 and "this host alone" in r.errors
+    return check
+
+
+do_claude, do_codex, do_gemini, do_qwen, do_opencode, do_copilot = map(stays_here, ("claude", "codex", "gemini", "qwen", "opencode", "copilot"))
+do_agent = stays_here("agent", "--", "true")
+do_export = stays_here("export", "b")
+do_import = stays_here("import", "/none", "n")
+
+
+def do_image(u, b):
+    archive = pathlib.Path(u.pale.home) / "a.tar"
+    archive.write_bytes(small_tar())
+    assert u.json("image", "ls", "--json") == [] and u.ok("image", "ls").text.startswith("NAME")
+    r = u.ok("image", "build", "i", "--from", "tar", "--file", archive)
+    assert r.text.startswith("built image i from tar: sha256:") and u.json("image", "ls", "--json") == u.pale.json("image", "ls", "--json")
+    made = u.json("image", "build", "j", "--from", "tar", "--file", "-", "--json", input=archive.read_bytes())
+    assert made["files"] == 1 and u.json("image", "inspect", "j", "--json") == u.pale.json("image", "inspect", "j", "--json")
+    assert u.ok("image", "verify", "i", "j").text == u.pale.ok("image", "verify", "i", "j").text and "digest" in u.ok("image", "inspect", "i").text
+    for words, says in ((("build", "x", "--from", "tar", "--url", "http://127.0.0.1:1/x"), "nothing is fetched there"), (("build", "x", "--from", "tar"), "--file"),
+                        (("build", "x", "--from", "oci", "--file", u.pale.home), "not a folder"), (("build", "-x", "--from", "minimal"), ""), (("inspect", "none"), "no image"),
+                        (("build", "x", "--from", "tar", "--file", "/dev/zero"), "no file"), (("build", "x", "--from", "oci", "--file", archive), "no OCI"),
+                        (("build", "x", "--from", "minimal", "--file", archive), "no meaning"), (("build", "x", "--from", "minimal", "--suite", "s"), "no meaning")):
+        r = u.run("image", *words)
+        assert r.code == 125 and says in r.errors, r
+    assert u.ok("gc", "--images", "-n").text.startswith("image i,j, sha256:")
+    u.ok("image", "rm", "i", "j")
+    assert u.pale.json("image", "ls", "--json") == []
+
+
+def do_agents(u, b):
+    assert "claude" in u.ok("agents").text  # of this host, where they run
 
 
 def do_completion(u, b):
@@ -574,7 +767,8 @@ def test_a_box_that_is_down_is_started(user):
 
 @pytest.mark.parametrize("sig", [signal.SIGINT, signal.SIGKILL])
 def test_a_box_for_one_command_goes_however_we_end(user, sig):
-    p = user.start("run", "-q", "--", "sh", "-c", "echo up; sleep 60")
+    # Not a child of the shell: dash forgets an interrupt that comes while it starts one.
+    p = user.start("run", "-q", "--", "sh", "-c", "echo up; exec sleep 60")
     assert p.stdout.readline() == b"up\n"
     (box,) = user.json("ls", "--json")
     assert box["name"].startswith("run-")

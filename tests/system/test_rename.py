@@ -105,7 +105,7 @@ def test_project_box(pale, hostdir):
     pale.ok("stop", "b", cwd=hostdir)
     try:
         assert pale.ok("rename", "b", "c", cwd=hostdir).text.startswith("box c [project] id=")
-        assert names(pale, cwd=hostdir) == ["c"] and (hostdir / ".pale" / "c" / "home").is_dir()
+        assert names(pale, cwd=hostdir) == ["c"] and (hostdir / ".pale" / "c" / "layers").is_dir()
         assert pale.run("exec", "c", "--", "pwd", cwd=hostdir).text == f"{hostdir}\n"
     finally:
         for name in ("b", "c"):

@@ -4,13 +4,15 @@ import hashlib
 import json
 import os
 import re
+import struct
 import subprocess
 import time
 
 import pytest
 
+import wire
 from harness import wait_until
-from rest import check_problem, data_of, output_of, query
+from rest import Wire, check_problem, data_of, output_of, query, request_bytes
 
 pytestmark = pytest.mark.once
 
@@ -281,6 +283,18 @@ def test_exec_key_with_another_request_is_refused(api, b):
     check_problem(a)
 
 
+def test_exec_key_with_another_input_is_refused(api, b):
+    first = api.exec(b, "cat", key="k", stdin="one")
+    api.bad("POST", "/v1/boxes/b/exec", {"command": "cat", "stdin": "two"}, 409, "exists", headers={"Idempotency-Key": "k"})
+    api.bad("POST", "/v1/boxes/b/jobs", {"command": "cat", "stdin": "on"}, 409, "exists", headers={"Idempotency-Key": "k"})
+    api.bad("POST", "/v1/boxes/b/exec", {"command": "cat", "stdin": ""}, 409, "exists", headers={"Idempotency-Key": "k"})
+    again = api.exec(b, "cat", key="k", stdin_base64="b25l")
+    assert again["job"] == first["job"] and data_of(again["stdout"]) == b"one"
+    given = api.start(b, "cat", key="by number", input=True)
+    assert api.start(b, "cat", key="by number", input=True) == given
+    api.good("POST", f"/v1/boxes/b/jobs/{given}/signal", {})
+
+
 def test_exec_key_of_a_running_command_joins_it(api, b):
     s = api.stream("POST", "/v1/boxes/b/exec", {"command": "sleep 0.5; echo late", "stdin": ""}, headers={"Idempotency-Key": "k"})
     job = s.until("started")[0]["job"]
@@ -401,6 +415,14 @@ def test_input_of_a_command_that_takes_none(api, b):
     api.wait(b, ended)
     a = api.post(f"/v1/boxes/b/jobs/{ended}/input", body=b"x")
     assert a.status < 500, a
+
+
+def test_a_signal_is_not_lost_on_a_command_that_has_hardly_begun(api, b):
+    for _ in range(40):
+        job = api.start(b, "sleep 60")
+        api.good("POST", f"/v1/boxes/b/jobs/{job}/signal", {"signal": 9})
+        done = api.wait(b, job, timeout="5s")
+        assert done["state"] == "ended" and done["result"]["signal"] == 9, done
 
 
 def test_a_signal_is_only_that_signal(api, b):
@@ -719,3 +741,83 @@ def test_tokens_by_the_command(daemon, pale):
     assert row["name"] == "x" and row["rights"] == ["box.read"] and secret not in json.dumps(row)
     pale.ok("token", "revoke", row["id"])
     daemon.rest.by(secret).bad("GET", "/v1/boxes", status=401)
+
+
+# --- who ---
+
+
+def test_records_name_who_asked(api, pale):
+    t = api.token_for(name="ci")
+    him, handle = api.by(t["token"]), t["id"]
+    api.make("b", start=False)
+
+    def last(event):
+        found = [json.loads(line) for line in api.get("/v1/boxes/b/audit").body.splitlines()]
+        return [r for r in found if r["event"] == event][-1]
+
+    def who(event):
+        return last(event).get("caller")
+
+    him.good("POST", "/v1/boxes/b/start")
+    assert who("box.start") == who("box.receipt") == handle
+    him.exec("b", "true")
+    assert who("exec") == handle and "caller" not in last("exec.end")
+    him.write("b", "/tmp/f", b"x")
+    assert who("exec") == handle and last("exec")["request"].startswith("write")
+    him.bad("POST", "/v1/boxes/b/exec", {"command": "true", "user": "nobody at all"}, 400)
+    assert who("exec.refused") == handle
+    api.exec("b", "true")
+    assert who("exec") == "operator"
+    pale.ok("exec", "b", "--", "true")
+    assert who("exec") == "local"
+    for signal in (0, 9):
+        job = api.start("b", "sleep 60")
+        him.good("POST", f"/v1/boxes/b/jobs/{job}/signal", {"signal": signal})
+        api.wait("b", job)
+        assert last("exec.end")["job"] == job and who("exec.end") == handle and who("exec") == "operator"
+    him.good("POST", "/v1/boxes/b/prove", {"full": False})
+    assert who("box.receipt") == handle
+    him.good("POST", "/v1/boxes/b/stop")
+    assert who("box.stop") == handle
+    him.good("POST", "/v1/boxes/b/policy/narrow", {"set": {"limits.output": "1M"}})
+    assert who("policy.narrow") == handle
+    pale.ok("exec", "b", "--", "true")
+    assert who("box.start") == "local"
+    pale.ok("stop", "b")
+    assert who("box.stop") == "local"
+    pale.ok("audit", "--verify", "b")
+    him.good("POST", "/v1/boxes/b/rename", {"name": "c"})
+    api.good("POST", "/v1/boxes/c/rename", {"name": "b"})
+    names = [json.loads(line) for line in api.get("/v1/boxes/b/audit").body.splitlines()]
+    assert [r["caller"] for r in names if r["event"] == "box.rename"] == [handle, "operator"]
+
+
+def test_what_the_daemon_does_by_itself_is_its_own(api):
+    api.make("b", idle="200ms")
+    later(lambda: state(api, "b") == "stopped")
+    records = [json.loads(line) for line in api.get("/v1/boxes/b/audit").body.splitlines()]
+    assert [(r["event"], r["caller"]) for r in records if r["event"] in ("box.start", "box.stop")] == [("box.start", "operator"), ("box.stop", "paled")]
+
+
+def test_a_client_cannot_say_that_it_is_somebody_else(api, pale):
+    """Through box.wire the daemon has said it already; on the socket itself a client says it once, and first."""
+    box = api.make("b")["id"]
+    where = pale.root / "run" / "pale" / f"{box}.sock"
+    for words in (("",), ("Upper",), ("a b",), ("a" * 33,), ("x\x1b",), ("one", "two")):
+        k = wire.Keeper(where)
+        for word in words:
+            k.ask("ASK_PREFACE", wire.record(word, ""))
+        assert k.until("TELL_ERROR")[-1][0] == "TELL_ERROR", words
+    t = api.token_for()
+    with Wire(api.where) as w:
+        w.send(request_bytes("GET", "/v1/boxes/b/wire", headers=[("Connection", "Upgrade"), ("Upgrade", "pale-wire"),
+               ("Pale-Wire-Version", wire.VERSION), ("Authorization", f"Bearer {t['token']}")]))
+        got = b""
+        while b"\r\n\r\n" not in got:
+            got += w.s.recv(4096)
+        lie = wire.record("somebody", "")
+        w.send(struct.pack("<IBBH", len(lie), wire.TYPES["ASK_PREFACE"], 0, 0) + lie)
+        got = got.split(b"\r\n\r\n", 1)[1]
+        while more := w.s.recv(4096):
+            got += more
+    assert got[4] == wire.TYPES["TELL_ERROR"], got

@@ -42,6 +42,7 @@ def test_git(pale, box):
     assert out.strip() == "2"
 
 
+@pytest.mark.once
 def test_python_venv_and_pip_offline(pale, box):
     need(pale, box, "python3")
     if pale.py(box, "import venv, ensurepip").code:
@@ -90,6 +91,7 @@ def test_cargo(pale, box):
     assert out == "Hello, world!\n"
 
 
+@pytest.mark.once
 def test_go(pale, box):
     out = pale.sh(box, "PATH=$PATH:/usr/local/go/bin command -v go")
     if out.code:
@@ -178,7 +180,7 @@ def test_a_link_in_the_way_of_a_mount_is_not_followed(pale, hostdir, root):
     box = pale.create("b", "--volume", f"{hostdir}:/tmp/a/b")
     assert pale.sh(box, "mv /tmp/a /tmp/x || ls /tmp/a").code in (0, 1)
     pale.ok("stop", box)
-    data = pathlib.Path(pale.info(box)["data"]) / "tmp"
+    data = pale.open_layer(box) / "tmp"
     shutil.rmtree(data / "a", ignore_errors=True)
     (data / "a").symlink_to(root)
     done = pale.exec(box, "ls", "/tmp/a/b")

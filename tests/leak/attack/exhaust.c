@@ -122,6 +122,22 @@ static void fill(int argc, char **argv)
     leak("%ld MiB in %s", n, path);
 }
 
+/* many-files FOLDER MOST: empty ones, which cost no bytes. */
+static void many_files(int argc, char **argv)
+{
+    const char *folder = word(argc, argv, 1);
+    long most = number(argc, argv, 2), n = 0;
+    char path[512];
+    for (int fd; n <= most; n++) {
+        snprintf(path, sizeof(path), "%s/%ld", folder, n);
+        fd = open(path, O_WRONLY | O_CREAT, 0600);
+        if (fd < 0)
+            break;
+        close(fd);
+    }
+    above("files", n, most);
+}
+
 /* pipes MIB: full pipes that nobody reads, each in a process where descriptors end. */
 static void pipes(int argc, char **argv)
 {
@@ -261,21 +277,10 @@ static void escape(int argc, char **argv)
 }
 
 const struct attack exhaust_attacks[] = {
-    {"forks", forks},
-    {"bomb", bomb},
-    {"threads", threads},
-    {"zombies", zombies},
-    {"anon", anon},
-    {"fill", fill},
-    {"pipes", pipes},
-    {"socket-buffers", socket_buffers},
-    {"inotify", inotify},
-    {"timers", timers},
-    {"terminals", terminals},
-    {"limit", limit},
-    {"burn", burn},
-    {"stay", stay},
-    {"flood", flood},
-    {"escape", escape},
-    {0},
+    {"forks", forks},           {"bomb", bomb},     {"threads", threads},
+    {"zombies", zombies},       {"anon", anon},     {"fill", fill},
+    {"many-files", many_files}, {"pipes", pipes},   {"socket-buffers", socket_buffers},
+    {"inotify", inotify},       {"timers", timers}, {"terminals", terminals},
+    {"limit", limit},           {"burn", burn},     {"stay", stay},
+    {"flood", flood},           {"escape", escape}, {0},
 };

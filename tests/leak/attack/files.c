@@ -160,6 +160,70 @@ static void obey(int argc, char **argv)
     tried();
 }
 
+/* Every folder above path. */
+static void make_above(const char *path)
+{
+    char part[1024];
+    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+        snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+        mkdir(part, 0755);
+    }
+}
+
+static void make_evil(const char *path)
+{
+    make_above(path);
+    int fd = open(path, O_WRONLY | O_CREAT, 0755);
+    (void)!(fd >= 0 && write(fd, "evil", 4));
+    if (fd >= 0)
+        close(fd);
+}
+
+/* plant HOW PATH: puts a name that the host would obey where there was none. The host looks afterwards. */
+static void plant(int argc, char **argv)
+{
+    const char *how = word(argc, argv, 1), *path = word(argc, argv, 2);
+    const char *last = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    char other[1100];
+    make_above(path);
+    if (strcmp(how, "create") == 0) {
+        make_evil(path);
+    } else if (strcmp(how, "rename") == 0) {
+        make_evil("evil");
+        rename("evil", path);
+    } else if (strcmp(how, "link") == 0) {
+        make_evil("evil");
+        (void)!link("evil", path);
+    } else if (strcmp(how, "symlink") == 0) {
+        (void)!symlink("/tmp", path);
+    } else if (strcmp(how, "exchange") == 0) {
+        make_evil("evil");
+        CALL(__NR_renameat2, AT_FDCWD, "evil", AT_FDCWD, path, 2);
+        rename("evil", path);
+    } else if (strcmp(how, "through-link") == 0) {
+        (void)!symlink(last, "road");
+        make_evil("road");
+        rename(last, path);
+    } else if (strcmp(how, "arrive") == 0) {
+        /* The folders above it under a name that nobody minds, then all at once. */
+        char top[256];
+        snprintf(top, sizeof(top), "%.*s", (int)strcspn(path, "/"), path);
+        rename(top, "innocent");
+        snprintf(other, sizeof(other), "innocent%s", path + strlen(top));
+        make_evil(other);
+        rename("innocent", top);
+    } else if (strcmp(how, "bare") == 0) {
+        /* path is DIR/config: a folder that git takes for a repository, whatever it is called. */
+        static const char *const parts[] = {"objects/x", "refs/x", "HEAD"};
+        make_evil(path);
+        for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+            snprintf(other, sizeof(other), "%.*s%s", (int)(last - path), path, parts[i]);
+            make_evil(other);
+        }
+    }
+    tried();
+}
+
 /* devices: anything in /dev but the six, terminals and shared memory. */
 static void devices(int argc, char **argv)
 {
@@ -191,7 +255,12 @@ static void device(int argc, char **argv)
 /* whiteout PATH: a character device 0:0, which hides a file from a later overlay. */
 static void whiteout(int argc, char **argv)
 {
-    judge_any("mknod", CALL(__NR_mknodat, AT_FDCWD, word(argc, argv, 1), S_IFCHR | 0600, 0));
+    const char *path = word(argc, argv, 1);
+    struct stat st;
+    long made = CALL(__NR_mknodat, AT_FDCWD, path, S_IFCHR | 0600, 0);
+    if (made == 0 && lstat(path, &st) < 0)
+        held("mknod was answered, and made nothing");
+    judge_any("mknod", made);
 }
 
 /* handle PATH: a handle, and a file by it. */
@@ -302,10 +371,26 @@ static void exists(int argc, char **argv)
     held("%s: %s", path, strerror(errno));
 }
 
-/* overlay-xattr PATH: control attributes of an overlay, left on a file. */
+/* overlay-xattr PATH NAME VALUE: a control attribute of an overlay, left on a new file; whether it means anything is seen outside. */
 static void overlay_xattr(int argc, char **argv)
 {
-    judge_any("trusted.overlay.redirect", setxattr(word(argc, argv, 1), "trusted.overlay.redirect", "/etc", 4, 0));
+    const char *path = word(argc, argv, 1), *value = word(argc, argv, 3);
+    int fd = open(path, O_WRONLY | O_CREAT, 0644);
+    if (fd < 0)
+        broken("%s: %s", path, strerror(errno));
+    if (fsetxattr(fd, word(argc, argv, 2), value, strlen(value), 0) < 0)
+        printf("%s: %s\n", argv[2], strerror(errno));
+    tried();
+}
+
+/* hard-link FROM TO: a second name for a file of the host, through which it is written. */
+static void hard_link(int argc, char **argv)
+{
+    const char *from = word(argc, argv, 1), *to = word(argc, argv, 2);
+    int fd = link(from, to) < 0 ? -1 : open(to, O_WRONLY | O_TRUNC);
+    if (fd < 0)
+        held("%s: %s", to, strerror(errno));
+    leak("%s is %s, and %s", to, from, write(fd, "evil", 4) == 4 ? "was written" : "was emptied");
 }
 
 const struct attack file_attacks[] = {
@@ -316,6 +401,7 @@ const struct attack file_attacks[] = {
     {"make", make},
     {"reopen", reopen},
     {"obey", obey},
+    {"plant", plant},
     {"devices", devices},
     {"device", device},
     {"whiteout", whiteout},
@@ -329,5 +415,6 @@ const struct attack file_attacks[] = {
     {"say", say},
     {"exists", exists},
     {"overlay-xattr", overlay_xattr},
+    {"hard-link", hard_link},
     {0},
 };

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ceiling: what every tenant's boxes must lie within. */
+#pragma once
+
+#include "base/err.h"
+#include "policy/policy.h"
+
+/* The operator's tenant.yaml, or if there is none the defaults, which show nothing of the host. */
+int ceiling_read(struct policy *ret, struct pale_err *e) MUST_CHECK;

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the steps of a change of a box's stack. */
+#include "box/change.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "box/audit.h"
+#include "box/copying.h"
+#include "box/layerdir.h"
+#include "box/reach.h"
+#include "wire/frame.h"
+#include "wire/message.h"
+
+void change_done(struct change *c)
+{
+    policy_done(&c->policy);
+    stack_done(&c->stack);
+    life_halted_done(&c->halted);
+    own_close(&c->stack_lock);
+    reach_close(&c->next);
+}
+
+int change_begin(struct change *c, const struct place *p, const char *caller, struct pale_err *e)
+{
+    *c = (struct change){.place = p, .caller = caller, .stack_lock = -1, .halted = {.lock_fd = -1, .home_fd = -1}};
+    stack_init(&c->stack);
+    reach_init(&c->next);
+    int r = stack_lock(p, &c->stack_lock, e);
+    if (r == 0)
+        r = life_policy(p, &c->policy, e);
+    if (r == 0)
+        r = stack_load(p, &c->stack, e);
+    if (r == 0 && c->policy.scratch != SCRATCH_DISK)
+        r = err_set(e, PALE_UNSUPPORTED, "box %s keeps its writes in memory (scratch: memory), where nothing can be kept of them", p->name);
+    return r;
+}
+
+int change_halt(struct change *c, enum life_stop_when when, struct pale_err *e)
+{
+    c->stopped_us = clock_us();
+    return life_halt(c->place, when, c->caller, &c->halted, e);
+}
+
+/* The keeper writes it. PALE_NOT_FOUND if there is none. */
+static int tell_keeper(const struct change *c, const struct msg_note *n, struct pale_err *e)
+{
+    own_reach reach = {.fd = -1};
+    uint8_t mem[1024];
+    struct record_writer w;
+    struct frame f;
+    reach_init(&reach);
+    int r = reach_box(&reach, c->place, false, e);
+    if (r < 0)
+        return r;
+    record_start(&w, mem, sizeof(mem));
+    msg_note_write(n, &w);
+    if ((r = life_send_caller(&reach, c->caller, e)) == 0 && (r = reach_send(&reach, ASK_NOTE, mem, w.len, e)) == 0)
+        r = reach_receive(&reach, &f, e);
+    return r;
+}
+
+static int tell_log(const struct change *c, const struct msg_note *n, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    struct audit a;
+    snprintf(path, sizeof(path), "%s/audit", c->place->state);
+    int r = audit_open(&a, path, false, c->place->name, c->place->id, e);
+    if (r < 0)
+        return r;
+    a.caller = c->caller;
+    struct json *j = audit_begin(&a, n->event);
+    json_text(j, "what", n->what);
+    r = audit_commit(&a, e);
+    audit_close(&a);
+    return r;
+}
+
+int change_tell(struct change *c, const char *event, const char *what, struct pale_err *e)
+{
+    const struct msg_note n = {.event = event, .what = what};
+    int r = c->halted.lock_fd >= 0 ? -PALE_NOT_FOUND : tell_keeper(c, &n, e);
+    if (r == -PALE_NOT_FOUND && c->halted.lock_fd < 0) {
+        /* There was none a moment ago; if there is one now it has only just begun. */
+        if ((r = change_halt(c, STOP_EMPTY, e)) < 0)
+            return r;
+        r = -PALE_NOT_FOUND;
+    }
+    return r == -PALE_NOT_FOUND ? tell_log(c, &n, e) : r;
+}
+
+void change_restart(struct change *c)
+{
+    struct pale_err ignored;
+    own_close(&c->halted.lock_fd);
+    if (!c->halted.ran || c->next.starting > 0)
+        return;
+    c->next.caller = c->caller;
+    /* One that does not even begin to start is tried again by change_resume, and tells why. */
+    if (reach_start(&c->next, c->place, c->halted.home_fd, &ignored) < 0)
+        own_close(&c->next.fd);
+}
+
+int change_resume(struct change *c, int so_far, uint64_t *ret_pause_us, struct pale_err *e)
+{
+    struct pale_err late = {0};
+    change_restart(c);
+    if (!c->halted.ran)
+        return so_far;
+    c->halted.ran = false;
+    int r = c->next.starting > 0 ? reach_started(&c->next, c->place, &late) : -PALE_GONE;
+    /* Somebody else may have started it in this instant, or the user's ids have become others and the home does not fit any more. */
+    if (r < 0) {
+        reach_close(&c->next);
+        reach_init(&c->next);
+        c->next.caller = c->caller;
+        r = reach_box(&c->next, c->place, true, &late);
+    }
+    *ret_pause_us = (uint64_t)(clock_us() - c->stopped_us);
+    if (so_far < 0 || r == 0)
+        return so_far;
+    *e = late;
+    return err_prefix(e, "it is done, but box %s did not start again", c->place->name);
+}
+
+/* A new open layer on top of what is given. The folder first: a list that names it is good from its first instant. */
+static int open_on(struct change *c, char ret_id[LAYER_ID_LEN + 1], bool still, struct pale_err *e)
+{
+    int r = stack_new_id(ret_id, e);
+    return r < 0 ? r : layerdir_make(c->place, ret_id, &c->policy, still, e);
+}
+
+int change_is_empty(const struct change *c, bool *ret, struct pale_err *e)
+{
+    int r = layerdir_is_empty(c->place, c->stack.open, ret, e);
+    *ret = *ret && !c->stack.open_anew;
+    return r;
+}
+
+int change_close_open(struct change *c, int *ret, bool *ret_changed, struct pale_err *e)
+{
+    char next[LAYER_ID_LEN + 1];
+    bool empty = false;
+    int r = change_is_empty(c, &empty, e);
+    if (r < 0)
+        return r;
+    *ret_changed = !empty;
+    *ret = c->stack.below_open;
+    if (empty)
+        return 0;
+    /* One with nothing in it may have been lost with the power; closed, it must be there. */
+    if ((r = layerdir_make(c->place, c->stack.open, &c->policy, true, e)) < 0 || (r = layerdir_settle(c->place, c->stack.open, e)) < 0 ||
+        (r = layerdir_keep(c->place, c->stack.open, e)) < 0 || (r = open_on(c, next, true, e)) < 0)
+        return r;
+    return stack_close(&c->stack, next, clock_unix_ms(), ret, e);
+}
+
+/* --- a box that works --- */
+
+static int is_frozen(const struct place *p, bool *ret, struct pale_err *e)
+{
+    own_reach reach = {.fd = -1};
+    struct msg_info info;
+    struct frame f;
+    reach_init(&reach);
+    int r = reach_box(&reach, p, false, e);
+    if (r == 0 && (r = reach_send(&reach, ASK_INFO, NULL, 0, e)) == 0)
+        r = reach_receive(&reach, &f, e);
+    if (r < 0)
+        return r;
+    if (f.type != TELL_INFO || !msg_info_parse(f.data, f.len, &info))
+        return err_set(e, PALE_PROTOCOL, "the keeper of %s does not speak our language", p->name);
+    *ret = strcmp(info.state, "frozen") == 0;
+    return 0;
+}
+
+static int open_parts(const struct place *p, const char *from, const char *to, struct copying *x, struct pale_err *e)
+{
+    int r = 0;
+    for (int i = 0; r == 0 && i < PART_COUNT; i++) {
+        r = layerdir_open_part(p, from, i, O_RDONLY, &x->from[i], e);
+        if (r < 0 || x->from[i] < 0)
+            continue;
+        r = layerdir_open_part(p, to, i, O_RDONLY, &x->to[i], e);
+        if (r == 0 && x->to[i] < 0)
+            r = err_set(e, PALE_INTERNAL, "a new layer has no %s", wall_part_names[i]);
+    }
+    return r;
+}
+
+static const char copy_remedy[] = "a box that is stopped, or in which nothing runs, needs none";
+
+/* One that the user has frozen stays so. */
+static int second_pass(const struct place *p, struct copying *x, uint64_t *ret_pause_us, struct pale_err *e)
+{
+    own_reach reach = {.fd = -1};
+    bool was = false;
+    reach_init(&reach);
+    int r = is_frozen(p, &was, e);
+    if (r == 0 && !was)
+        r = life_pause(p, &reach, e);
+    if (r < 0)
+        return r;
+    int64_t began = clock_us();
+    struct pale_err late = {0};
+    r = copying_run(x, COPYING_SECOND, copy_remedy, e);
+    int thawed = was ? 0 : life_go_on(p, &reach, &late);
+    *ret_pause_us = was ? 0 : (uint64_t)(clock_us() - began);
+    if (r == 0 && thawed < 0)
+        *e = late;
+    return r < 0 ? r : thawed;
+}
+
+int change_copy_open(struct change *c, int *ret, uint64_t *ret_pause_us, struct pale_err *e)
+{
+    struct stack_layer l = {.below = c->stack.below_open, .anew = c->stack.open_anew};
+    own_copying x;
+    copying_init(&x);
+    int r = open_on(c, l.id, false, e);
+    if (r == 0)
+        r = layerdir_settle(c->place, l.id, e);
+    if (r == 0)
+        r = open_parts(c->place, c->stack.open, l.id, &x, e);
+    if (r == 0)
+        r = copying_start(&x, e);
+    if (r == 0)
+        r = copying_run(&x, COPYING_FIRST, copy_remedy, e);
+    if (r == 0)
+        r = second_pass(c->place, &x, ret_pause_us, e);
+    if (r == 0)
+        r = layerdir_keep(c->place, l.id, e);
+    if (r < 0) {
+        /* It counts to the box, which may be full because of it. What cannot be removed now the next `gc` takes. */
+        if (l.id[0])
+            (void)!layerdir_remove(c->place, l.id, NULL);
+        return err_prefix(e, "copy what box %s has written while it works", c->place->name);
+    }
+    l.closed_ms = clock_unix_ms();
+    int n = stack_add_layer(&c->stack, &l, e);
+    if (n < 0)
+        return n;
+    *ret = n;
+    return 0;
+}
+
+int change_find_point(struct change *c, const char *at, int *ret, struct pale_err *e)
+{
+    bool empty = false, changed = false;
+    if (at) {
+        const struct stack_snapshot *n = stack_find(&c->stack, at);
+        if (!n)
+            return err_set(e, PALE_NOT_FOUND, "box %s has no snapshot of that name; `pale snapshots %s` lists them", c->place->name,
+                           c->place->name);
+        *ret = n->layer;
+        return 0;
+    }
+    int r = change_is_empty(c, &empty, e);
+    *ret = c->stack.below_open;
+    if (r < 0 || empty)
+        return r;
+    uint64_t pause;
+    r = change_halt(c, STOP_EMPTY, e);
+    if (r == 0)
+        r = change_close_open(c, ret, &changed, e);
+    else if (r == -PALE_BUSY)
+        r = change_copy_open(c, ret, &pause, e);
+    return r == 0 ? stack_save(c->place, &c->stack, e) : r;
+}

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the collecting of what nobody needs. In doubt (a list of layers that cannot be read) everything stays. */
+#include "box/gc.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/own.h"
+#include "base/path.h"
+#include "box/allot.h"
+#include "box/imageref.h"
+#include "box/layerdir.h"
+#include "box/life.h"
+#include "box/litter.h"
+#include "box/removal.h"
+#include "box/rename.h"
+#include "box/stack.h"
+#include "box/tidy.h"
+#include "image/staging.h"
+#include "policy/policy.h"
+
+static bool is_in(const void *arg, const char *id)
+{
+    const struct stack *s = arg;
+    if (strcmp(s->open, id) == 0 || stack_find_layer(s, id) != STACK_NONE)
+        return true;
+    for (size_t i = 0; i < s->join_count; i++)
+        if (strcmp(s->joins[i].id, id) == 0)
+            return true;
+    return false;
+}
+
+static int collect(const struct place *p, struct layerdir_swept *ret, struct pale_err *e)
+{
+    own_stack s = {0};
+    own_fd lock = -1;
+    stack_init(&s);
+    int r = stack_lock(p, &lock, e);
+    if (r == 0 && !ret->only_counts)
+        r = stack_sweep(p, e);
+    if (r == 0)
+        r = stack_load(p, &s, e);
+    size_t before = s.layer_count + s.join_count;
+    if (r == 0)
+        r = stack_prune(&s, e);
+    if (r == 0 && s.layer_count + s.join_count != before && !ret->only_counts)
+        r = stack_save(p, &s, e);
+    return r < 0 ? r : layerdir_sweep(p, is_in, &s, ret, e);
+}
+
+/* One box: layers that neither a snapshot nor the box itself stands on. */
+static int collect_box(const struct place *p, struct layerdir_swept *ret, struct pale_err *e)
+{
+    struct tidy_result tidied;
+    own_fd hold = -1;
+    /* Who does it behind the scenes takes its time, and we do the same. What somebody else who is at it makes is not in the list yet. */
+    tidy_stop(p);
+    int r = tidy_hold(p, true, &hold, e);
+    if (r < 0 || (r = collect(p, ret, e)) < 0)
+        return r;
+    own_close(&hold);
+    return ret->only_counts ? 0 : tidy_box(p, &tidied, e);
+}
+
+/* --- layers that several boxes stand on --- */
+
+/* All boxes, and what they stand on. */
+struct pool {
+    struct stack *stacks;
+    size_t count;
+    bool prunes; /* as if every box had been collected before */
+    struct pale_err *e;
+};
+
+static int take_stack(void *arg, const struct place *p)
+{
+    struct pool *l = arg;
+    struct stack *more = realloc(l->stacks, (l->count + 1) * sizeof(*more));
+    if (!more)
+        return err_nomem(l->e);
+    l->stacks = more;
+    int r = stack_load(p, &l->stacks[l->count], l->e);
+    if (r < 0)
+        return r;
+    l->count++;
+    return l->prunes ? stack_prune(&l->stacks[l->count - 1], l->e) : 0;
+}
+
+static void forget_stacks(struct pool *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        stack_done(&l->stacks[i]);
+    l->count = 0;
+}
+
+static int find_users(void *arg, struct pale_err *e)
+{
+    struct pool *l = arg;
+    forget_stacks(l);
+    l->e = e;
+    return place_each_made(take_stack, l, e);
+}
+
+static bool is_in_any(const void *arg, const char *id)
+{
+    const struct pool *l = arg;
+    for (size_t i = 0; i < l->count; i++)
+        if (is_in(&l->stacks[i], id))
+            return true;
+    return false;
+}
+
+/* The folder around one of a box's folders. */
+static void above(const char *path, char ret[PATH_BYTES_MAX])
+{
+    snprintf(ret, PATH_BYTES_MAX, "%.*s", (int)(strrchr(path, '/') - path), path);
+}
+
+static int sweep_allotments(const struct place *p, struct pale_err *e)
+{
+    char base[PATH_BYTES_MAX];
+    above(p->data, base);
+    int r = allot_sweep(base, e);
+    above(p->state, base);
+    return r < 0 ? r : allot_sweep(base, e);
+}
+
+static int collect_shared(const struct place *p, struct layerdir_swept *ret, struct pale_err *e)
+{
+    struct pool l = {.prunes = ret->only_counts};
+    const struct layerdir_users users = {.find = find_users, .wanted = is_in_any, .arg = &l};
+    int r = layerdir_sweep_shared(p, &users, ret, e);
+    forget_stacks(&l);
+    free(l.stacks);
+    if (r == 0 && !ret->only_counts)
+        r = sweep_allotments(p, e);
+    if (!ret->only_counts)
+        place_tidy(p);
+    return r;
+}
+
+int gc_shared(const struct place *p, struct pale_err *e)
+{
+    struct layerdir_swept ignored = {0};
+    return collect_shared(p, &ignored, e);
+}
+
+/* --- what was never finished --- */
+
+/* Removes the layer that was moved into a box nobody finished. Whatever else lies in its folder was there before. */
+static int sweep_arrived(const struct place *p, int boxes_fd, struct pale_err *e)
+{
+    char path[BOX_ID_LEN + 16], id[LAYER_ID_LEN + 1] = "";
+    snprintf(path, sizeof(path), "%s/" LIFE_ARRIVING, p->id);
+    own_fd fd = openat(boxes_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_os(e, "open " LIFE_ARRIVING " of box %s", p->name);
+    if (fd_read_full(fd, id, LAYER_ID_LEN) != LAYER_ID_LEN || strspn(id, "0123456789abcdef") != LAYER_ID_LEN)
+        return err_set(e, PALE_CORRUPT, "%s/" LIFE_ARRIVING " is damaged; remove it", p->state);
+    return layerdir_remove(p, id, e);
+}
+
+/* A box that has no policy is none: whoever made it was killed. One that has run, which its lock tells, has lost it otherwise, and stays
+ * for its owner to look at. 1: it is gone. */
+static int sweep_half_made(int boxes_fd, const char *id, bool only_tells, struct pale_err *e)
+{
+    char path[BOX_ID_LEN + 16], data[PATH_BYTES_MAX];
+    struct place p;
+    snprintf(path, sizeof(path), "%s/policy", id);
+    if (faccessat(boxes_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+        return 0;
+    snprintf(path, sizeof(path), "%s/lock", id);
+    if (faccessat(boxes_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
+        return 0;
+    snprintf(path, sizeof(path), "%s/data", id);
+    ssize_t n = readlinkat(boxes_fd, path, data, sizeof(data) - 1);
+    data[n > 0 ? n : 0] = 0;
+    if (n < 0 && errno == ENOENT && !only_tells)
+        return unlinkat(boxes_fd, id, AT_REMOVEDIR) == 0; /* he had only just begun */
+    if (n <= 0 || place_of(data, &p, NULL) < 0 || strcmp(p.id, id) != 0)
+        return 0;
+    if (only_tells)
+        return 1;
+    int r = sweep_arrived(&p, boxes_fd, e);
+    if (r == 0)
+        (void)rmdir(p.data); /* stays if something is in it */
+    if (r == 0)
+        r = removal_tree(boxes_fd, id, e);
+    return r < 0 ? r : 1;
+}
+
+/* The folder is the first thing that is made of a box: one of the user's with nothing in it, of which nobody knows more, goes. */
+static void sweep_empty(void)
+{
+    char data[PATH_BYTES_MAX], dir[PATH_BYTES_MAX], policy[2 * PATH_BYTES_MAX];
+    if (place_data_dir(data, sizeof(data) - 8, NULL) < 0)
+        return;
+    memcpy(data + strlen(data), "/boxes", 7);
+    DIR *d = realpath(data, dir) ? opendir(dir) : NULL; /* a box is known by its real path */
+    for (const struct dirent *en; d && (en = readdir(d));) {
+        char path[PATH_BYTES_MAX];
+        struct place p;
+        if (en->d_name[0] == '.' || !path_join(path, sizeof(path), dir, en->d_name) || place_of(path, &p, NULL) < 0)
+            continue;
+        snprintf(policy, sizeof(policy), "%s/policy", p.state);
+        if (access(policy, F_OK) < 0 && errno == ENOENT)
+            (void)rmdir(path); /* stays if something is in it */
+    }
+    if (d)
+        closedir(d);
+}
+
+static int sweep_all_half_made(bool only_tells, unsigned *ret, struct pale_err *e)
+{
+    own_fd boxes = -1;
+    int r = rename_hold_alone(&boxes, e);
+    if (r < 0 || boxes < 0)
+        return r; /* somebody makes one just now: the next `gc` comes */
+    DIR *d = fdopendir(fcntl(boxes, F_DUPFD_CLOEXEC, 3));
+    if (!d)
+        return err_os(e, "list the boxes");
+    if (!only_tells)
+        sweep_empty();
+    for (const struct dirent *en; r >= 0 && (en = readdir(d));)
+        if (strlen(en->d_name) == BOX_ID_LEN && (r = sweep_half_made(boxes, en->d_name, only_tells, e)) > 0)
+            (*ret)++;
+    closedir(d);
+    return r < 0 ? r : 0;
+}
+
+/* --- all --- */
+
+struct round {
+    struct gc_result *result;
+    struct layerdir_swept swept;
+    char folder[PATH_BYTES_MAX]; /* the one whose pool was swept last; boxes of one folder mostly come together */
+    /* The first failure, which is told at the end: what one box has made of its files must not be the end for the others. */
+    struct pale_err failed;
+};
+
+static int visit(void *arg, const struct place *p)
+{
+    struct round *c = arg;
+    char base[PATH_BYTES_MAX];
+    struct pale_err why = {0};
+    c->result->boxes++;
+    int r = collect_box(p, &c->swept, &why);
+    if (r == 0)
+        r = litter_files(p, c->swept.only_counts, &c->result->files, &why);
+    above(p->data, base);
+    if (r == 0 && strcmp(base, c->folder) != 0) {
+        memcpy(c->folder, base, sizeof(base));
+        r = collect_shared(p, &c->swept, &why);
+    }
+    if (r < 0 && c->failed.code == PALE_OK) {
+        (void)err_prefix(&why, "box %s", p->name);
+        c->failed = why;
+    }
+    return 0;
+}
+
+static int collect_images(const struct gc_order *o, struct pale_err *e)
+{
+    own_store s = STORE_NONE;
+    int r = imageref_store(&s, e);
+    return r < 0 ? r : imageuse_collect(&s, o->only_tells, o->caller, o->told, o->arg, e);
+}
+
+/* The allotment of the last box, which left nothing to visit. */
+static int sweep_last(struct pale_err *e)
+{
+    char data[PATH_BYTES_MAX];
+    int r = place_data_dir(data, sizeof(data), e);
+    return r < 0 ? r : allot_sweep(data, e);
+}
+
+int gc_all(const struct gc_order *o, struct gc_result *ret, struct pale_err *e)
+{
+    struct round c = {.result = ret, .swept = {.only_counts = o->only_tells}};
+    *ret = (struct gc_result){0};
+    int r = life_sweep_all(o->only_tells, &ret->orphans, e);
+    if (r == 0)
+        r = sweep_all_half_made(o->only_tells, &ret->orphans, e);
+    if (r == 0)
+        r = place_each_made(visit, &c, e);
+    ret->layers = c.swept.count;
+    if (r == 0)
+        r = litter_staging(o->only_tells, &ret->staging, e);
+    if (r == 0)
+        r = litter_quarantines(o->only_tells, &ret->quarantines, e);
+    if (r == 0 && !o->only_tells)
+        r = sweep_last(e);
+    if (r == 0 && o->images)
+        r = collect_images(o, e);
+    if (c.failed.code == PALE_OK)
+        return r;
+    if (e)
+        *e = c.failed;
+    return -(int)c.failed.code;
+}
+
+void gc_json(const struct gc_result *g, struct json *j)
+{
+    json_u64(j, "boxes", g->boxes);
+    json_u64(j, "layers", g->layers);
+    json_u64(j, "orphans", g->orphans);
+    json_u64(j, "files", g->files);
+    json_u64(j, "staging", g->staging);
+    json_u64(j, "quarantines", g->quarantines);
+}
+
+void gc_image_json(const struct imageuse_idle *i, struct json *j)
+{
+    json_begin_object(j, NULL);
+    json_begin_list(j, "names");
+    for (const char *at = i->names; *at;) {
+        size_t n = strcspn(at, ",");
+        json_bytes(j, NULL, at, n);
+        at += n + (at[n] == ',');
+    }
+    json_end_list(j);
+    json_text(j, "digest", i->digest);
+    json_u64(j, "bytes", i->bytes);
+    json_end_object(j);
+}
