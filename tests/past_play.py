@@ -174,6 +174,8 @@ class Play:
         done, told = self.spoil(mode)
         assert told["staged"], (mode, told, done.stderr)
         if not told.get("hit"):
+            self.end_all()
+            self.put_back()
             return False
         try:
             self.judge_point(mode, done, told)

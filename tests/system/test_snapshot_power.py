@@ -133,7 +133,9 @@ def test_the_power_may_go_at_any_call(play, name):
     points = [(mode, role, f"{NUMBERS[c]}:{n}") for mode in ("kill", "killexit") for role in ("cli", "errand") if role in counts for c in CALLS if c in NUMBERS
               for n in range(1, counts[role]["calls"].get(str(NUMBERS[c]), 0) + 1) if mode == "kill" or c != "exit_group"]
     assert len(points) > 20
-    for point in points[random.randrange(STEP)::STEP] if STEP else random.sample(points, 2):
+    for point in points[random.randrange(STEP)::STEP] if STEP else random.sample(points, 12):
+        if not STEP and tried + len(bad) == 2:  # how often it waits, and so the last calls of a kind, differ from run to run
+            break
         try:
             tried += p.judge(list(point))
         except AssertionError as e:
