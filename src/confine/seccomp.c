@@ -32,6 +32,7 @@ static const struct seccomp_program own_programs[] = {
     [OWN_DIAL] = PROGRAM(code_dial),
     [OWN_WARDEN] = PROGRAM(code_warden),
     [OWN_MANTLE] = PROGRAM(code_mantle),
+    [OWN_GATEWAY] = PROGRAM(code_gateway),
     [OWN_TREE_READER] = PROGRAM(code_tree_reader),
     [OWN_TREE_WRITER] = PROGRAM(code_tree_writer),
 };
