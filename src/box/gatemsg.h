@@ -32,11 +32,11 @@ enum gate_type {
     GATE_ERROR, /* code and text: the box must not start */
     GATE_READY, /* the first policy holds */
     GATE_WANT_FILES,
-    GATE_ALLOW, /* a connection is about to be made; waits for GO */
-    GATE_DENY,  /* something was refused */
-    GATE_END,   /* a connection that was allowed is over; in and out are its bytes */
-    GATE_FLOOD, /* so many refusals are not told one by one */
-    GATE_ASK,   /* a question for the operator, which a connection waits for */
+    GATE_ALLOW,     /* a connection is about to be made; waits for GO */
+    GATE_DENY,      /* something was refused */
+    GATE_END,       /* a connection that was allowed is over; in and out are its bytes */
+    GATE_FLOOD,     /* so many refusals are not told one by one */
+    GATE_ASK,       /* a question for the operator, which a connection waits for */
     GATE_TAKE_BACK, /* nobody waits for that one any more */
 };
 

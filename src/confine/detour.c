@@ -309,7 +309,8 @@ static int open_socket(int family, int kind, uint16_t port, struct pale_err *e)
     if (r >= 0 && family == AF_INET6)
         r = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
     if (r >= 0)
-        r = family == AF_INET ? bind(fd, (const struct sockaddr *)&four, sizeof(four)) : bind(fd, (const struct sockaddr *)&six, sizeof(six));
+        r = family == AF_INET ? bind(fd, (const struct sockaddr *)&four, sizeof(four))
+                              : bind(fd, (const struct sockaddr *)&six, sizeof(six));
     if (r >= 0 && kind == SOCK_STREAM)
         r = listen(fd, LISTEN_BACKLOG);
     return r < 0 ? err_os(e, "make a socket in the box's network namespace") : take_fd(&fd);

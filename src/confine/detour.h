@@ -10,17 +10,17 @@
 
 #include "base/err.h"
 
-#define DETOUR_PORT 1      /* connections, on the loopback of the box */
+#define DETOUR_PORT 1       /* connections, on the loopback of the box */
 #define DETOUR_NAME_PORT 53 /* questions */
 
 enum detour_socket {
-    DETOUR_TCP4,     /* connections */
-    DETOUR_TCP6,     /* … -1 where the kernel has no IPv6, and so the box none */
-    DETOUR_NAMES4,   /* questions, as datagrams */
+    DETOUR_TCP4,   /* connections */
+    DETOUR_TCP6,   /* … -1 where the kernel has no IPv6, and so the box none */
+    DETOUR_NAMES4, /* questions, as datagrams */
     DETOUR_NAMES6,
-    DETOUR_STREAM4,  /* questions, over connections */
+    DETOUR_STREAM4, /* questions, over connections */
     DETOUR_STREAM6,
-    DETOUR_REFUSED,  /* the kernel tells of what was refused (nfnetlink_log); -1 where it cannot */
+    DETOUR_REFUSED, /* the kernel tells of what was refused (nfnetlink_log); -1 where it cannot */
     DETOUR_SOCKETS,
 };
 

@@ -240,8 +240,11 @@ static const struct rule dial_rules[] = {{"mmap", want_data_map}, {"mprotect", w
 static const struct rule daemon_rules[] = {
     {"socket", want_local_socket}, {"socketpair", want_local_socket}, {"mmap", want_data_map}, {"mprotect", want_data_map}};
 
-static const struct rule gateway_rules[] = {
-    {"socket", want_internet_socket}, {"setsockopt", want_flow_option}, {"fcntl", want_pipe_flag}, {"mmap", want_data_map}, {"mprotect", want_data_map}};
+static const struct rule gateway_rules[] = {{"socket", want_internet_socket},
+                                            {"setsockopt", want_flow_option},
+                                            {"fcntl", want_pipe_flag},
+                                            {"mmap", want_data_map},
+                                            {"mprotect", want_data_map}};
 
 static const struct rule tree_reader_rules[] = {{"mmap", want_data_map}, {"mprotect", want_data_map}, {"ioctl", want_terminal_question}};
 static const struct rule tree_writer_rules[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the answers to a box's questions about names.
  *
- * How it works: a question is hostile, and never goes anywhere: what is allowed is looked up in our own words, what is not gets a refusal at
- * once, and everything but an address is empty. A name that the operator has to be asked about gets an address that stands for it: nobody
- * hears of the name until somebody has said yes. */
+ * How it works: a question is hostile, and never goes anywhere: what is allowed is looked up in our own words, what is not gets a refusal
+ * at once, and everything but an address is empty. A name that the operator has to be asked about gets an address that stands for it:
+ * nobody hears of the name until somebody has said yes. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,9 +78,8 @@ static void tell(struct gateway *g, struct asker *who, const struct known *k)
 
 void answer_found(struct gateway *g, struct asker *who, struct known *k, bool failed)
 {
-    const struct dns_answer unreachable = {.result = DNS_SERVFAIL,
-                                           .reason = DNS_REASON_UNREACHABLE,
-                                           .text = "pale: the host's name servers do not answer"};
+    const struct dns_answer unreachable = {
+        .result = DNS_SERVFAIL, .reason = DNS_REASON_UNREACHABLE, .text = "pale: the host's name servers do not answer"};
     if (failed)
         reply(g, who, &unreachable);
     else
@@ -247,11 +246,8 @@ void answer_stream(struct loop_source *source, uint32_t events)
         if (s->used)
             continue;
         uint32_t generation = s->generation + 1;
-        *s = (struct stream){.used = true,
-                             .g = g,
-                             .generation = generation,
-                             .due_ms = clock_ms() + STREAM_MS,
-                             .source = {.fd = fd, .ready = on_stream}};
+        *s = (struct stream){
+            .used = true, .g = g, .generation = generation, .due_ms = clock_ms() + STREAM_MS, .source = {.fd = fd, .ready = on_stream}};
         s->used = loop_add(&g->loop, &s->source, EPOLLIN, &e) == 0;
         if (s->used)
             (void)take_fd(&fd);

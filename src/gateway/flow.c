@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns a connection of the box, from the moment it is accepted to its end.
  *
- * How it works: the client is hostile, and so is the server. Where the client dialled is known from the kernel, whom it wants from its first
- * bytes (a TLS hello, an HTTP request) or, if they name nobody, from the names that led to that address. These bytes are looked at and
- * stay with the kernel until a verdict has been reached; then the server is dialled while the keeper writes the audit, and when both are
- * done the very bytes that were read go out. A server that asks a TLS client for a second hello gets one that was read as well. After
+ * How it works: the client is hostile, and so is the server. Where the client dialled is known from the kernel, whom it wants from its
+ * first bytes (a TLS hello, an HTTP request) or, if they name nobody, from the names that led to that address. These bytes are looked at
+ * and stay with the kernel until a verdict has been reached; then the server is dialled while the keeper writes the audit, and when both
+ * are done the very bytes that were read go out. A server that asks a TLS client for a second hello gets one that was read as well. After
  * that bytes pass unseen. Every state but the last two has an end in time. */
 #include <errno.h>
 #include <limits.h>
@@ -227,7 +227,8 @@ void flow_refuse(struct flow *f, const char *rule, const char *why)
     if (f->is_http) {
         snprintf(what, sizeof(what), "http://%s:%u", f->name.len ? f->name.text : address_text(&f->to, address), f->port);
         snprintf(reason, sizeof(reason), "%s (%s)", why, rule);
-        const struct httprefusal no = {.status = 403, .what = what, .why = reason, .remedy = "the operator can allow it in the box's policy"};
+        const struct httprefusal no = {
+            .status = 403, .what = what, .why = reason, .remedy = "the operator can allow it in the box's policy"};
         flow_say(f, text, httprefusal_write(&no, text));
     } else if (f->is_tls) {
         flow_say(f, tls_refusal, sizeof(tls_refusal));
@@ -598,8 +599,9 @@ static void read_again(struct flow *f, bool ended)
         flow_wait_for(&f->client, (size_t)n);
         return;
     }
-    bool same = r == 1 && (h.name_len ? hostname_canon(h.name, h.name_len, false, &name) == HOSTNAME_GOOD && strcmp(name.text, f->name.text) == 0
-                                      : f->name.len == 0);
+    bool same =
+        r == 1 && (h.name_len ? hostname_canon(h.name, h.name_len, false, &name) == HOSTNAME_GOOD && strcmp(name.text, f->name.text) == 0
+                              : f->name.len == 0);
     if (!same && !is_weak(f->g->weaken, WEAKEN_GATE_MATCH)) {
         flow_refuse(f, "TLS", "the second message of the program asks for another name");
         return;
@@ -836,7 +838,8 @@ void flow_judge_all(struct gateway *g)
         if (f->state == FLOW_FREE || f->state == FLOW_LINGER)
             continue;
         verdict_connect(g, f->name.len ? &f->name : NULL, &f->to, f->port, &j);
-        bool still = j.verdict == VERDICT_YES || (j.verdict == VERDICT_QUESTION && f->granted) || f->state == FLOW_ASK || f->state == FLOW_FIRST;
+        bool still =
+            j.verdict == VERDICT_YES || (j.verdict == VERDICT_QUESTION && f->granted) || f->state == FLOW_ASK || f->state == FLOW_FIRST;
         if (still && !g->is_cut)
             continue;
         const struct refusal r = {

@@ -19,16 +19,16 @@
 #include "net/httpflow.h"
 #include "policy/policy.h"
 
-#define FLOWS_MAX 16384u       /* connections at once */
-#define HTTP_FLOWS_MAX 1024u   /* … of them plain HTTP */
-#define PIPES_MAX 1024u        /* … with bytes under way */
-#define KNOWN_MAX 512u         /* names whose addresses are known */
+#define FLOWS_MAX 16384u     /* connections at once */
+#define HTTP_FLOWS_MAX 1024u /* … of them plain HTTP */
+#define PIPES_MAX 1024u      /* … with bytes under way */
+#define KNOWN_MAX 512u       /* names whose addresses are known */
 #define KNOWN_ADDRESSES_MAX 16u
-#define LOOKUPS_MAX 64u        /* at once */
-#define ASKERS_MAX 256u        /* questions of the box that wait for one */
-#define SERVERS_MAX 3u         /* as resolv.conf has it */
-#define ZONES_MAX 256u         /* whose names are counted */
-#define STREAMS_MAX 64u        /* questions over connections, at once */
+#define LOOKUPS_MAX 64u /* at once */
+#define ASKERS_MAX 256u /* questions of the box that wait for one */
+#define SERVERS_MAX 3u  /* as resolv.conf has it */
+#define ZONES_MAX 256u  /* whose names are counted */
+#define STREAMS_MAX 64u /* questions over connections, at once */
 
 #define FIRST_BYTES_MS 15000 /* a connection that neither speaks nor is spoken to for so long is over */
 #define SILENT_MS 250        /* after which a dialler is taken for one that waits for the server to speak first */
@@ -45,7 +45,7 @@ struct gateway;
 struct known {
     struct hostname name;
     uint32_t made_up; /* the address of IPv4 that stands for a name which the operator was not asked about yet; 0: none */
-    uint8_t current; /* addresses that the last answer had; older ones follow, for whoever still dials them */
+    uint8_t current;  /* addresses that the last answer had; older ones follow, for whoever still dials them */
     uint8_t count;
     struct address address[KNOWN_ADDRESSES_MAX];
     int64_t fresh_ms; /* so long the current ones are told without asking again; 0: never asked */
@@ -107,9 +107,9 @@ struct flow {
     struct loop_source client, server;
     struct half up, down;
     uint64_t counted_in, counted_out;
-    size_t seen;           /* bytes of the client's hello */
-    struct hostname name;  /* that it was allowed for; len 0: none */
-    uint32_t next;         /* of the free ones, + 1 */
+    size_t seen;          /* bytes of the client's hello */
+    struct hostname name; /* that it was allowed for; len 0: none */
+    uint32_t next;        /* of the free ones, + 1 */
 };
 
 /* --- questions about names --- */
@@ -219,9 +219,9 @@ void talk_want_files(struct gateway *g);
 enum verdict { VERDICT_YES, VERDICT_NO, VERDICT_QUESTION };
 struct judgement {
     enum verdict verdict;
-    bool by_name;           /* a rule for names decided */
-    bool lists_port;        /* … that lists this port */
-    bool is_exact;          /* … for this name alone */
+    bool by_name;    /* a rule for names decided */
+    bool lists_port; /* … that lists this port */
+    bool is_exact;   /* … for this name alone */
     char rule[GATE_TEXT_MAX];
     char why[GATE_TEXT_MAX];
 };

@@ -90,8 +90,9 @@ struct address known_make_up(struct gateway *g, struct known *k)
         k->made_up = MADE_UP_FIRST + g->made_up_next;
         g->made_up_next = k->made_up == MADE_UP_LAST ? 0 : g->made_up_next + 1;
     }
-    struct address a = {.family = ADDRESS_V4,
-                        .byte = {(uint8_t)(k->made_up >> 24), (uint8_t)(k->made_up >> 16), (uint8_t)(k->made_up >> 8), (uint8_t)k->made_up}};
+    struct address a = {
+        .family = ADDRESS_V4,
+        .byte = {(uint8_t)(k->made_up >> 24), (uint8_t)(k->made_up >> 16), (uint8_t)(k->made_up >> 8), (uint8_t)k->made_up}};
     return a;
 }
 

@@ -51,7 +51,8 @@ static size_t read_servers(const struct gateway *g, struct address ret[SERVERS_M
         const char *stop = memchr(line, '\n', (size_t)(end - line)), *at = line;
         stop = stop ? stop : end;
         const char *word = next_word(&at, stop, &n);
-        if (word && n == 10 && memcmp(word, "nameserver", 10) == 0 && (word = next_word(&at, stop, &n)) && address_parse(word, n, &ret[count]))
+        if (word && n == 10 && memcmp(word, "nameserver", 10) == 0 && (word = next_word(&at, stop, &n)) &&
+            address_parse(word, n, &ret[count]))
             count++;
         line = stop + 1;
     }

@@ -103,7 +103,8 @@ void plain_first(struct flow *f, const uint8_t *p, size_t n, bool ended)
         return;
     }
     if (r <= 0) {
-        refuse(f, r < 0 ? httprequest_status(q.wrong) : 400, r < 0 ? httprequest_say(q.wrong) : "the connection ended within its first request");
+        refuse(f, r < 0 ? httprequest_status(q.wrong) : 400,
+               r < 0 ? httprequest_say(q.wrong) : "the connection ended within its first request");
         return;
     }
     struct hostname before = f->name;

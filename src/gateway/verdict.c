@@ -39,7 +39,10 @@ static void by_rule(const struct policy_egress *r, const char *what, struct judg
 {
     char rule[GATE_TEXT_MAX], why[GATE_TEXT_MAX];
     rule_text(r, rule, sizeof(rule));
-    snprintf(why, sizeof(why), r->verdict == VERDICT_DENY ? "a rule denies %s" : r->verdict == VERDICT_ASK ? "a rule asks about %s" : "%s",
+    snprintf(why, sizeof(why),
+             r->verdict == VERDICT_DENY  ? "a rule denies %s"
+             : r->verdict == VERDICT_ASK ? "a rule asks about %s"
+                                         : "%s",
              what);
     say(ret, r->verdict == VERDICT_DENY ? VERDICT_NO : r->verdict == VERDICT_ASK ? VERDICT_QUESTION : VERDICT_YES, rule, why);
     ret->by_name = true;
