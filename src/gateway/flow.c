@@ -94,25 +94,27 @@ static void close_source(struct flow *f, struct loop_source *s)
 static void count_bytes(struct flow *f)
 {
     struct gate_meters *m = f->g->meters;
-    uint64_t in = f->down.passed - f->counted_in, out = f->up.passed - f->counted_out;
+    uint64_t in = f->down.passed + f->down.held - f->counted_in, out = f->up.passed + f->up.held - f->counted_out;
     if (f->host < 0 || !(in | out))
         return;
+    verdict_spend(f, in, out);
     m->in += in;
     m->out += out;
     m->host[f->host].in += in;
     m->host[f->host].out += out;
-    f->counted_in = f->down.passed;
-    f->counted_out = f->up.passed;
+    f->counted_in += in;
+    f->counted_out += out;
 }
 
 void flow_drop(struct flow *f)
 {
     struct gateway *g = f->g;
     count_bytes(f);
+    verdict_give_back(f);
     if (f->question)
-        talk_take_back(g, f);
+        liaison_take_back(g, f);
     if (f->audited)
-        talk_end(g, f);
+        liaison_end(g, f);
     close_source(f, &f->client);
     close_source(f, &f->server);
     relay_release(g, &f->up);
@@ -223,7 +225,7 @@ void flow_refuse(struct flow *f, const char *rule, const char *why)
     char text[HTTPREFUSAL_BYTES_MAX], what[GATE_TEXT_MAX], address[ADDRESS_TEXT_MAX], reason[2 * GATE_TEXT_MAX];
     const struct refusal r = {
         .kind = GATE_TCP, .name = f->name.len ? f->name.text : NULL, .address = &f->to, .port = f->port, .rule = rule, .why = why};
-    talk_deny(f->g, &r);
+    liaison_deny(f->g, &r);
     if (f->is_http) {
         snprintf(what, sizeof(what), "http://%s:%u", f->name.len ? f->name.text : address_text(&f->to, address), f->port);
         snprintf(reason, sizeof(reason), "%s (%s)", why, rule);
@@ -298,8 +300,7 @@ static void dial(struct flow *f, const char *rule)
 {
     static const int on = 1;
     struct sockaddr_storage to;
-    socklen_t n = flow_sockaddr(&f->at, f->port, &to);
-    f->host = meter_row(f->g, f);
+    socklen_t n = flow_sockaddr(&f->at, f->host_port ? f->host_port : f->port, &to);
     f->server = (struct loop_source){.fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .ready = on_server};
     if (f->server.fd < 0) {
         fail(f, "the gateway has no more sockets");
@@ -311,7 +312,7 @@ static void dial(struct flow *f, const char *rule)
     f->due_ms = clock_ms() + DIAL_MS;
     f->g->meters->connections++;
     f->g->meters->host[f->host].connections++;
-    talk_allow(f->g, f, rule);
+    liaison_allow(f->g, f, rule);
     int r = connect(f->server.fd, (struct sockaddr *)&to, n);
     if (r < 0 && errno != EINPROGRESS) {
         fail(f, "the host has no way to the server");
@@ -347,7 +348,7 @@ static void ask(struct flow *f, const char *rule)
     }
     if (!f->question) {
         f->question = ++g->question_next;
-        talk_ask(g, f, rule);
+        liaison_ask(g, f, rule);
     }
     flow_watch(f);
 }
@@ -374,7 +375,7 @@ static void look_up(struct flow *f)
     f->looked_up = true;
     f->due_ms = clock_ms() + DIAL_MS;
     flow_watch(f);
-    if (!lookup_start(f->g, &f->name, &me))
+    if (!resolve_start(f->g, &f->name, &me))
         fail(f, "too many names are looked up at once");
 }
 
@@ -421,27 +422,40 @@ static int find_address(struct flow *f, char *why, size_t cap)
     return -1;
 }
 
+/* The last word, with the address that is to be dialled. */
+static void decide_address(struct flow *f, struct judgement *j)
+{
+    verdict_flow(f, true, j);
+    f->host = meter_row(f->g, f);
+    if ((j->verdict == VERDICT_ALLOW || (j->verdict == VERDICT_ASK && f->granted)) && verdict_take(f, j))
+        dial(f, j->rule);
+    else
+        flow_refuse(f, j->rule, j->why);
+}
+
 void flow_decide(struct flow *f)
 {
-    struct gateway *g = f->g;
+    static const struct address loopback = {.family = ADDRESS_V4, .byte = {127, 0, 0, 1}};
     struct judgement j;
     char why[GATE_TEXT_MAX + DOMAIN_NAME_MAX];
-    const struct hostname *name = f->name.len ? &f->name : NULL;
-    verdict_connect(g, name, &f->to, f->port, &j);
-    if (j.verdict == VERDICT_NO) {
+    verdict_flow(f, false, &j);
+    if (j.verdict == VERDICT_DENY) {
         flow_refuse(f, j.rule, j.why);
         return;
     }
-    if (!f->is_tls && !f->is_http && name && !j.lists_port) {
+    if (!f->is_tls && !f->is_http && f->name.len && !j.is_port_listed) {
         flow_refuse(f, j.rule, "only TLS and HTTP name whom they want; a rule that lists the port allows any protocol there");
         return;
     }
-    if (j.verdict == VERDICT_QUESTION && !f->granted) {
+    if (j.verdict == VERDICT_ASK && !f->granted) {
         ask(f, j.rule);
         return;
     }
     int r = 1;
-    if (name)
+    f->host_port = j.egress.host_port;
+    if (f->host_port)
+        f->at = loopback;
+    else if (f->name.len)
         r = find_address(f, why, sizeof(why));
     else
         f->at = f->to;
@@ -449,10 +463,8 @@ void flow_decide(struct flow *f)
         look_up(f);
     else if (r < 0)
         flow_refuse(f, "names and addresses agree", why);
-    else if (!verdict_address(g, &f->at, &j))
-        flow_refuse(f, j.rule, j.why);
     else
-        dial(f, j.rule);
+        decide_address(f, &j);
 }
 
 /* --- the first bytes --- */
@@ -479,10 +491,11 @@ static void name_by_address(struct flow *f)
     struct judgement j;
     uint32_t at = 0;
     const struct known *k = known_made_up(g, &f->to), *best = k;
-    enum verdict v = VERDICT_NO;
+    enum policy_verdict v = VERDICT_DENY;
     while ((k = known_next(g, &f->to, &at))) {
-        verdict_connect(g, &k->name, &f->to, f->port, &j);
-        if (!best || (v != VERDICT_YES && j.verdict != VERDICT_NO)) {
+        const struct egress_question q = {.name = k->name.text, .address = &f->to, .port = f->port, .flow = EGRESS_OPAQUE};
+        verdict_judge(g, &q, &j);
+        if (!best || (v != VERDICT_ALLOW && j.verdict != VERDICT_DENY)) {
             best = k;
             v = j.verdict;
         }
@@ -512,13 +525,13 @@ static void read_hello(struct flow *f, const uint8_t *p, size_t n, bool ended)
         flow_refuse(f, "TLS", "a name that is encrypted (ECH) cannot be held to a rule; turn ECH off in this program");
         return;
     }
-    if (h.name_len == 0 && f->g->policy.network < NETWORK_OPEN && !is_weak(f->g->weaken, WEAKEN_GATE_RULES)) {
-        f->name.len = 0;
-        f->name.text[0] = 0;
-        struct judgement j;
-        verdict_connect(f->g, NULL, &f->to, f->port, &j);
-        if (j.verdict != VERDICT_YES) {
-            flow_refuse(f, "TLS", "the program does not say whom it wants (no SNI)");
+    struct judgement j;
+    if (h.name_len == 0) {
+        /* By its address alone, or not at all. */
+        f->name = (struct hostname){0};
+        verdict_flow(f, false, &j);
+        if (j.verdict != VERDICT_ALLOW) {
+            flow_refuse(f, j.rule, "the program does not say whom it wants (TLS without SNI), and no rule allows the address");
             return;
         }
     }
@@ -530,10 +543,10 @@ static void read_hello(struct flow *f, const uint8_t *p, size_t n, bool ended)
         return;
     }
     /* The server has been dialled for another reason: it must be this name's all the same. */
-    struct judgement j;
     const struct known *k = known_find(f->g, &f->name);
-    verdict_connect(f->g, &f->name, &f->to, f->port, &j);
-    if (!had_name || (strcmp(before.text, f->name.text) != 0 && (j.verdict != VERDICT_YES || !k || !known_has(k, &f->at)))) {
+    verdict_flow(f, true, &j);
+    bool same = had_name && strcmp(before.text, f->name.text) == 0;
+    if (j.verdict == VERDICT_DENY || (!same && (j.verdict != VERDICT_ALLOW || !k || !known_has(k, &f->at)))) {
         flow_refuse(f, j.rule, "the name that was asked for is not the one this server was dialled for");
         return;
     }
@@ -633,8 +646,29 @@ static void read_greeting(struct flow *f)
 
 /* --- bytes --- */
 
+/* A rule has no bytes left for it. */
+static void exhaust(struct flow *f)
+{
+    const struct refusal r = {.kind = GATE_TCP,
+                              .name = f->name.len ? f->name.text : NULL,
+                              .address = &f->at,
+                              .port = f->port,
+                              .rule = "network.egress",
+                              .why = "the bytes that its rule allows are used up; the connection was cut"};
+    liaison_deny(f->g, &r);
+    reset(f);
+}
+
 static void move(struct flow *f)
 {
+    if (f->is_counted && f->state == FLOW_OPEN) {
+        f->up.may_pass = verdict_left(f, QUOTA_BYTES_OUT);
+        f->down.may_pass = verdict_left(f, QUOTA_BYTES_IN);
+        if (!f->up.may_pass || !f->down.may_pass) {
+            exhaust(f);
+            return;
+        }
+    }
     enum relay up = relay_move(f->g, &f->up, f->client.fd, f->server.fd);
     enum relay down = up == RELAY_BROKEN ? up : relay_move(f->g, &f->down, f->server.fd, f->client.fd);
     count_bytes(f);
@@ -733,7 +767,7 @@ static void accept_one(struct listener *l, int fd)
     struct pale_err e;
     if (!f) {
         const struct refusal r = {.kind = GATE_TCP, .rule = "limits", .why = "too many connections at once"};
-        talk_deny(l->g, &r);
+        liaison_deny(l->g, &r);
         close(fd);
         return;
     }
@@ -747,7 +781,7 @@ static void accept_one(struct listener *l, int fd)
     }
     if (f->g->is_cut || !f->g->has_policy) {
         struct judgement j;
-        verdict_connect(f->g, NULL, &f->to, f->port, &j);
+        verdict_flow(f, false, &j);
         flow_refuse(f, j.rule, j.why);
         return;
     }
@@ -777,18 +811,15 @@ static void on_silence(struct flow *f)
 {
     struct judgement j;
     name_by_address(f);
-    verdict_connect(f->g, f->name.len ? &f->name : NULL, &f->to, f->port, &j);
+    verdict_flow(f, false, &j);
     f->due_ms = clock_ms() + FIRST_BYTES_MS;
-    if (f->silent || j.verdict == VERDICT_NO || (f->name.len && !j.lists_port)) {
-        if (f->silent || (j.verdict == VERDICT_NO && !f->name.len))
-            flow_refuse(f, j.rule, f->silent ? "it said nothing" : j.why);
-        else
-            f->name = (struct hostname){0};
-        f->silent = f->state == FLOW_FIRST; /* once */
-        return;
-    }
-    f->silent = true;
-    flow_decide(f);
+    f->silent = j.verdict != VERDICT_DENY && (!f->name.len || j.is_port_listed);
+    if (f->silent)
+        flow_decide(f);
+    else if (j.verdict == VERDICT_DENY && !f->name.len)
+        flow_refuse(f, j.rule, j.why);
+    else
+        f->name = (struct hostname){0}; /* it may still say one */
 }
 
 static void on_due(struct flow *f)
@@ -837,14 +868,14 @@ void flow_judge_all(struct gateway *g)
         struct flow *f = &g->flows[i];
         if (f->state == FLOW_FREE || f->state == FLOW_LINGER)
             continue;
-        verdict_connect(g, f->name.len ? &f->name : NULL, &f->to, f->port, &j);
+        verdict_flow(f, f->at.family != 0, &j);
         bool still =
-            j.verdict == VERDICT_YES || (j.verdict == VERDICT_QUESTION && f->granted) || f->state == FLOW_ASK || f->state == FLOW_FIRST;
+            j.verdict == VERDICT_ALLOW || (j.verdict == VERDICT_ASK && f->granted) || f->state == FLOW_ASK || f->state == FLOW_FIRST;
         if (still && !g->is_cut)
             continue;
         const struct refusal r = {
             .kind = GATE_TCP, .name = f->name.len ? f->name.text : NULL, .address = &f->to, .port = f->port, .rule = j.rule, .why = j.why};
-        talk_deny(g, &r);
+        liaison_deny(g, &r);
         reset(f);
     }
 }

@@ -17,6 +17,7 @@
 #include "net/hello.h"
 #include "net/hostname.h"
 #include "net/httpflow.h"
+#include "policy/egress.h"
 #include "policy/policy.h"
 
 #define FLOWS_MAX 16384u     /* connections at once */
@@ -96,6 +97,9 @@ struct flow {
     bool waited;           /* its silence was noticed */
     bool looked_up;        /* … its name, for this connection */
     bool is_tls, is_http, is_other;
+    bool is_counted;    /* by some rule */
+    uint16_t host_port; /* of the host itself, which the name stands for; 0: none */
+    uint64_t counts[EGRESS_WORDS];
     uint16_t port;
     uint16_t http;       /* its slot + 1; 0: none */
     int16_t host;        /* its row of the meters; -1: none yet */
@@ -157,6 +161,12 @@ struct zone {
     int64_t since_ms;
 };
 
+/* Connections to one row of the meters, in a minute. */
+struct rate {
+    int64_t minute;
+    uint64_t count;
+};
+
 struct listener {
     struct loop_source source;
     struct gateway *g;
@@ -174,6 +184,8 @@ struct gateway {
     bool has_policy, is_cut, has_six; /* has_six: the host has a way to IPv6 */
     struct policy policy;
     struct gate_meters *meters;
+    struct rate rates[GATE_HOSTS_MAX];
+    uint64_t rule_hash[POLICY_LIST_MAX]; /* of the policy's rules; 0: not known yet */
     int resolv_fd, hosts_fd;
     int64_t files_ms; /* when they were asked for */
     uint32_t flow_max;
@@ -195,10 +207,10 @@ struct gateway {
     struct flow flows[FLOWS_MAX];
 };
 
-/* --- talk.c: the keeper --- */
-void talk_hello(struct gateway *g);
-void talk_error(const struct pale_err *e);
-int talk_watch(struct gateway *g, struct pale_err *e) MUST_CHECK;
+/* --- liaison.c: the keeper --- */
+void liaison_hello(struct gateway *g);
+void liaison_error(const struct pale_err *e);
+int liaison_watch(struct gateway *g, struct pale_err *e) MUST_CHECK;
 /* Something was refused; told one by one until there is too much of it. */
 struct refusal {
     enum gate_kind kind;
@@ -207,30 +219,34 @@ struct refusal {
     uint16_t port;
     const char *rule, *why; /* rule may be NULL */
 };
-void talk_deny(struct gateway *g, const struct refusal *r);
-void talk_flood(struct gateway *g);
-void talk_allow(struct gateway *g, const struct flow *f, const char *rule);
-void talk_end(struct gateway *g, const struct flow *f);
-void talk_ask(struct gateway *g, const struct flow *f, const char *rule);
-void talk_take_back(struct gateway *g, const struct flow *f);
-void talk_want_files(struct gateway *g);
+void liaison_deny(struct gateway *g, const struct refusal *r);
+void liaison_flood(struct gateway *g);
+void liaison_allow(struct gateway *g, const struct flow *f, const char *rule);
+void liaison_end(struct gateway *g, const struct flow *f);
+void liaison_ask(struct gateway *g, const struct flow *f, const char *rule);
+void liaison_take_back(struct gateway *g, const struct flow *f);
+void liaison_want_files(struct gateway *g);
 
 /* --- verdict.c: may it --- */
-enum verdict { VERDICT_YES, VERDICT_NO, VERDICT_QUESTION };
 struct judgement {
-    enum verdict verdict;
-    bool by_name;    /* a rule for names decided */
-    bool lists_port; /* … that lists this port */
-    bool is_exact;   /* … for this name alone */
+    enum policy_verdict verdict;
+    bool is_port_listed; /* somebody meant whatever is spoken at this port */
+    bool is_exact;       /* a rule is for this name alone */
+    struct egress_verdict egress;
     char rule[GATE_TEXT_MAX];
     char why[GATE_TEXT_MAX];
 };
-/* name NULL: an address alone. */
-void verdict_connect(const struct gateway *g, const struct hostname *name, const struct address *at, uint16_t port, struct judgement *ret);
-/* May an address be dialled that a name led to? */
-bool verdict_address(const struct gateway *g, const struct address *at, struct judgement *ret);
+void verdict_judge(const struct gateway *g, const struct egress_question *q, struct judgement *ret);
+/* A connection as far as it is known; final: its address is. */
+void verdict_flow(const struct flow *f, bool final, struct judgement *ret);
 /* May the name be looked up for the box at all? */
 void verdict_name(const struct gateway *g, const struct hostname *name, struct judgement *ret);
+/* A connection counts in its rules from now on; false, and j says why, if one of them is full. */
+bool verdict_take(struct flow *f, struct judgement *j);
+void verdict_give_back(struct flow *f);
+void verdict_spend(struct flow *f, uint64_t in, uint64_t out);
+/* How many bytes its rules still allow in one direction. */
+uint64_t verdict_left(struct flow *f, enum policy_quota which);
 
 /* --- meter.c --- */
 /* The row of a name or an address. */
@@ -250,17 +266,17 @@ struct address known_make_up(struct gateway *g, struct known *k);
 /* May one more name beneath its zone be looked up? */
 bool known_spend(struct gateway *g, const struct hostname *name);
 
-/* --- lookup.c: our own questions --- */
+/* --- resolve.c: our own questions --- */
 /* Finds the addresses of a name; the asker, which is copied, hears of it, perhaps before this returns. false: there is no room. */
-bool lookup_start(struct gateway *g, const struct hostname *name, const struct asker *who);
-void lookup_tick(struct gateway *g, int64_t now);
+bool resolve_start(struct gateway *g, const struct hostname *name, const struct asker *who);
+void resolve_tick(struct gateway *g, int64_t now);
 
-/* --- answer.c: questions of the box --- */
-void answer_datagram(struct loop_source *s, uint32_t events);
-void answer_stream(struct loop_source *s, uint32_t events);
-void answer_tick(struct gateway *g, int64_t now);
+/* --- oracle.c: questions of the box --- */
+void oracle_datagram(struct loop_source *s, uint32_t events);
+void oracle_stream(struct loop_source *s, uint32_t events);
+void oracle_tick(struct gateway *g, int64_t now);
 /* What came of a lookup. k has no current address: there is none; failed: nobody could be asked. */
-void answer_found(struct gateway *g, struct asker *who, struct known *k, bool failed);
+void oracle_found(struct gateway *g, struct asker *who, struct known *k, bool failed);
 
 /* --- flow.c --- */
 void flow_accept(struct loop_source *s, uint32_t events);
