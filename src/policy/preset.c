@@ -60,7 +60,7 @@ static int note(struct policy *p, const char *name, uint64_t version, struct pal
     for (size_t i = p->presets.count; i-- > 0;) {
         const char *item = p->presets.item[i];
         if (strncmp(item, name, n) == 0 && item[n] == '@' && strcmp(item, whole) != 0)
-            return err_set(e, PALE_BAD_INPUT, "preset %s is %s here; write %s, or its rules under egress", item, whole, name);
+            return err_set(e, PALE_BAD_INPUT, "%s is %s here; write %s, or its rules under egress", item, whole, name);
         if (strcmp(item, name) == 0)
             strlist_drop(&p->presets, i);
     }
