@@ -120,11 +120,6 @@ int policy_check(const struct policy *p, struct pale_err *e)
     return r;
 }
 
-static bool has_network(const struct policy *p)
-{
-    return p->network == NETWORK_HOST;
-}
-
 static bool has_gvisor(const struct policy *p)
 {
     return p->tier == TIER_GVISOR;
@@ -156,7 +151,6 @@ static const struct unheld {
     const char *text;
 } unheld[] = {
     {has_pending_preset, "network.presets: a preset without a version was never looked up; make the policy with pale create or pale run"},
-    {has_network, "network.mode: this build does not share the host's network with a box; use network: open"},
     {has_budget, "limits.tokens and limits.cost: this build does not meter model APIs; leave them out, or use network: none"},
     {has_publish, "network.publish: this build does not lead the host's ports into a box; leave it out"},
     {has_gvisor, "tier: gvisor is not in this build; use tier: native"},
