@@ -22,3 +22,14 @@ int ceiling_read(struct policy *ret, struct pale_err *e)
     int r = intake_policy(path, -1, ret, e);
     return r < 0 ? err_prefix(e, "%s", path) : 0;
 }
+
+int ceiling_check(const char *tenant, const struct policy *p, struct pale_err *e)
+{
+    own_policy most = {0};
+    if (!tenant[0])
+        return 0;
+    int r = ceiling_read(&most, e);
+    if (r == 0)
+        r = policy_narrow(&most, p, e);
+    return r < 0 ? err_prefix(e, "a tenant's box may not have this") : 0;
+}

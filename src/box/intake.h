@@ -12,8 +12,18 @@ int intake_file(const char *file, int in_fd, bool json_errors, struct buf *out, 
 /* The same, parsed; what it complains about is the error. */
 int intake_policy(const char *file, int in_fd, struct policy *ret, struct pale_err *e) MUST_CHECK;
 
+/* The same of a text that is in no file. */
+int intake_text(const char *text, struct policy *ret, struct pale_err *e) MUST_CHECK;
+
 /* policy_set, with host paths resolved, and "env" for env.set or env.pass, whichever the value means. */
 int intake_set(struct policy *p, const char *key, const char *value, struct pale_err *e) MUST_CHECK;
+
+/* Paths as they are written, or as the host has them. Whoever may not have them must not learn which there are: he is judged by the first
+ * before the second is asked for. */
+enum intake_paths { PATHS_WRITTEN, PATHS_REAL };
+
+/* Lines KEY TAB VALUE, as orders to pale-steward have them. */
+int intake_sets(struct policy *p, const char *sets, enum intake_paths paths, struct pale_err *e) MUST_CHECK;
 
 /* The last step: project is what an unset project folder is set to, or NULL. Afterwards the policy can be held. */
 int intake_check(struct policy *p, const char *project, struct pale_err *e) MUST_CHECK;
