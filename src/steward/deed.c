@@ -29,6 +29,7 @@
 #include "steward/custody.h"
 #include "steward/gallery.h"
 #include "steward/inlet.h"
+#include "steward/parcel.h"
 #include "steward/past.h"
 #include "steward/scrutiny.h"
 #include "steward/steward.h"
@@ -234,6 +235,16 @@ static int do_image_build(struct deed *d, struct pale_err *e)
     return building_run(d->order, d->fd, d->printed, e);
 }
 
+static int do_export(struct deed *d, struct pale_err *e)
+{
+    return parcel_export(d->order, d->fd, e);
+}
+
+static int do_import(struct deed *d, struct pale_err *e)
+{
+    return parcel_import(d->order, d->fd, d->printed, &d->place, e);
+}
+
 static int do_remove(struct deed *d, struct pale_err *e)
 {
     int r = life_stop(&d->place, STOP_ANY, d->order->caller, e);
@@ -396,6 +407,8 @@ static const struct {
     [DEED_IMAGE_VERIFY] = {false, do_image_verify},
     [DEED_IMAGE_REMOVE] = {false, do_image_remove},
     [DEED_IMAGE_BUILD] = {false, do_image_build},
+    [DEED_EXPORT] = {true, do_export},
+    [DEED_IMPORT] = {false, do_import},
     [DEED_GUARD_LIST] = {true, do_guard_list},
     [DEED_GUARD_RELEASE] = {true, do_guard_release},
     [DEED_GUARD_DROP] = {true, do_guard_drop},
