@@ -10,7 +10,6 @@
 #include "steward/making.h"
 #include "wire/frame.h"
 
-#define END_WAIT_MS 5000 /* for a builder that was told to end */
 #define WORDS_MAX 16
 
 /* What a source may be told, by the names of the command line's flags. */
@@ -68,8 +67,7 @@ static int build(const struct msg_deed *m, int fd, struct buf *told, struct pale
         argv[n++] = at;
     if (is_archive(m->form))
         argv[n++] = (char *)"--file=-";
-    const struct making making = {
-        .order = m, .fd = fd, .during = "building", .after = "built", .takes = is_archive(m->form), .end_wait_ms = END_WAIT_MS};
+    const struct making making = {.order = m, .fd = fd, .during = "building", .after = "built", .takes = is_archive(m->form)};
     return making_run(&making, argv, told, e);
 }
 

@@ -21,6 +21,9 @@
 #include "steward/inlet.h"
 #include "wire/message.h"
 
+/* For one that was told to end, which may have to wait for the disk before it can take back what it has begun. Killed before, it leaves
+ * work for `gc`; and nobody waits for it. */
+#define END_WAIT_MS 60000
 #define ASK_AGAIN_US 50000
 #define WORD_TEXT_MAX 600
 
@@ -196,7 +199,7 @@ static int await(const struct command *c)
 static void end_it(struct command *c)
 {
     own_close(&c->out);
-    for (int64_t until = clock_ms() + c->end_wait_ms; clock_ms() < until; usleep(ASK_AGAIN_US)) {
+    for (int64_t until = clock_ms() + END_WAIT_MS; clock_ms() < until; usleep(ASK_AGAIN_US)) {
         kill(c->pid, SIGTERM);
         if (waitpid(c->pid, NULL, WNOHANG) == c->pid)
             return;

@@ -23,7 +23,6 @@ struct command {
     command_ear *answered, *said;                /* what it writes to its standard output, and to its standard error */
     int (*waits)(void *arg, struct pale_err *e); /* called from time to time; or NULL */
     void *arg;
-    int end_wait_ms; /* for one that was told to end, before it is killed */
     /* Its own. */
     pid_t pid;
     int in, out, err; /* its standard descriptors; -1: done with */

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -15,6 +16,8 @@
 
 #define SILENCE_MS 5000 /* then whoever follows it hears that it goes on */
 #define ANSWER_MAX 65536u
+#define SWEEPS 6
+#define SWEEP_AGAIN_US 500000
 #define LINE_MAX_BYTES 1000u /* of what the command says, the rest of the line is cut */
 
 enum form { FORM_NONE, FORM_LINES, FORM_EVENTS };
@@ -105,13 +108,18 @@ static int break_silence(void *arg, struct pale_err *e)
     return clock_ms() - t->told_ms > SILENCE_MS && is_heard(t) ? tell(t, t->making->during, NULL, NULL, NULL, e) : 0;
 }
 
-/* A command that was interrupted may not have been able to take away all that its box had made. */
+/* A command that was interrupted may not have been able to take away all that its box had made, which may outlive it by a moment. Nobody
+ * waits for us. */
 static void sweep(void)
 {
     own_store s = STORE_NONE;
     struct pale_err ignored;
-    if (imageref_store(&s, &ignored) == 0)
+    if (imageref_store(&s, &ignored) < 0)
+        return;
+    for (int i = 0; i < SWEEPS; i++) {
         (void)staging_sweep(&s, false);
+        usleep(SWEEP_AGAIN_US);
+    }
 }
 
 /* --- what came of it --- */
@@ -151,14 +159,8 @@ int making_run(const struct making *m, char *const argv[], struct buf *told, str
     buf_init(&t.answer, ANSWER_MAX);
     t.told_ms = t.began_ms;
     t.form = strcmp(m->order->until, "lines") == 0 ? FORM_LINES : strcmp(m->order->until, "events") == 0 ? FORM_EVENTS : FORM_NONE;
-    struct command c = {.order = m->order,
-                        .fd = m->fd,
-                        .takes = m->takes,
-                        .answered = hear_answer,
-                        .said = hear_words,
-                        .waits = break_silence,
-                        .arg = &t,
-                        .end_wait_ms = m->end_wait_ms};
+    struct command c = {
+        .order = m->order, .fd = m->fd, .takes = m->takes, .answered = hear_answer, .said = hear_words, .waits = break_silence, .arg = &t};
     int r = command_run(&c, argv, &status, e);
     if (r < 0)
         sweep();

@@ -13,7 +13,6 @@ struct making {
     int fd;                       /* to paled */
     const char *during, *after;   /* the events: that it goes on, and that it is done */
     bool takes;
-    int end_wait_ms;
 };
 
 /* Tells in parts; told gets the answer if it was made, and stays empty if the parts have told why not. What an interrupted command could

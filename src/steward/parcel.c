@@ -14,8 +14,6 @@
 #include "steward/outlet.h"
 
 #define WORDS_MAX 8192u
-/* For one that was told to end, which may have to wait for the disk before it can take back what it has begun. */
-#define END_WAIT_MS 60000
 
 /* This host, whatever PALE_HOST says: else it might ask us. */
 #define HERE (char *)"--host", (char *)""
@@ -67,7 +65,7 @@ static int judge_words(const struct sending *s, int status, struct pale_err *e)
 int parcel_export(const struct msg_deed *m, int fd, struct pale_err *e)
 {
     CLEANUP(sending_done) struct sending s = {.out = outlet_new(fd)};
-    struct command c = {.order = m, .fd = fd, .answered = pass_on, .said = keep_words, .arg = &s, .end_wait_ms = END_WAIT_MS};
+    struct command c = {.order = m, .fd = fd, .answered = pass_on, .said = keep_words, .arg = &s};
     char at[SNAPSHOT_NAME_MAX + 8];
     char *argv[12] = {(char *)"pale", (char *)"export", (char *)"--json", HERE, (char *)"--output", (char *)"-"};
     size_t n = 7;
@@ -104,8 +102,7 @@ static int find_made(const struct buf *told, struct place *ret, struct pale_err 
 int parcel_import(const struct msg_deed *m, int fd, struct buf *told, struct place *ret, struct pale_err *e)
 {
     char *const argv[] = {(char *)"pale", (char *)"import", (char *)"--json", HERE, (char *)"-", (char *)m->name, NULL};
-    const struct making making = {
-        .order = m, .fd = fd, .during = "importing", .after = "imported", .takes = true, .end_wait_ms = END_WAIT_MS};
+    const struct making making = {.order = m, .fd = fd, .during = "importing", .after = "imported", .takes = true};
     if (!path_is_box_name(m->name)) /* it becomes a word of a command */
         return err_set(e, PALE_BAD_INPUT, "name: 1 to %d of a-z, 0-9 and '-', and not beginning with '-'", BOX_NAME_MAX);
     int r = making_run(&making, argv, told, e);
