@@ -115,6 +115,10 @@ class Scene:
     def snapshot(self, box):
         return self.api.good("POST", f"/v1/boxes/{box}/snapshots", {}, 201)["snapshot"]
 
+    def archive(self):
+        """An export."""
+        return self.api.get(f"/v1/boxes/{self.spare()}/export").body
+
     def image(self):
         """One that may be used up."""
         name = new_name()
@@ -163,6 +167,8 @@ GOOD = {
     "snapshot.remove": lambda op, s: (lambda b: Request(op, {"box": b, "snapshot": s.snapshot(b)}))(s.spare()),
     "box.restore": lambda op, s: (lambda b: Request(op, {"box": b}, json_body={"snapshot": s.snapshot(b), "force": True}))(s.spare()),
     "box.fork": lambda op, s: (lambda b: Request(op, {"box": b}, json_body={"name": new_name(), "at": s.snapshot(b), "count": 2}))(s.spare()),
+    "box.export": lambda op, s: Request(op, {"box": s.box}, {"at": s.snapshot(s.box)}),
+    "box.import": lambda op, s: Request(op, {"box": new_name()}, {"set": json.dumps({"limits.memory": "256M"})}, body=s.archive()),
     "box.diff": at_box(query={"path": "/home/agent", "form": "stat"}),
     "review.apply": lambda op, s: Request(op, {"box": s.reviewed()}, json_body={"paths": ["file"], "dry_run": True}),
     "review.discard": lambda op, s: Request(op, {"box": s.reviewed()}, json_body={"force": True}),
@@ -219,6 +225,9 @@ GOOD = {
     "token.revoke": lambda op, s: Request(op, {"token": s.api.token_for()["id"]}),
     "token.self": lambda op, s: Request(op),
 }
+
+# Their path names a box that is to be made.
+MAKES = {"box.ensure", "box.import"}
 
 # Answers that go on until the client leaves.
 ENDLESS = {"events", "file.watch", "job.attach", "box.wire", "mcp.lines"}

@@ -15,6 +15,8 @@
 #include "wire/frame.h"
 #include "wire/message.h"
 
+#define COPY_TRIES 5
+
 void change_done(struct change *c)
 {
     policy_done(&c->policy);
@@ -262,10 +264,16 @@ int change_find_point(struct change *c, const char *at, int *ret, struct pale_er
     if (r < 0 || empty)
         return r;
     uint64_t pause;
-    r = change_halt(c, STOP_EMPTY, e);
-    if (r == 0)
-        r = change_close_open(c, ret, &changed, e);
-    else if (r == -PALE_BUSY)
+    /* One that somebody stops while it is copied can be closed the next time, unless he has started it again by then. */
+    for (int tries = 0; tries == 0 || (tries < COPY_TRIES && (r == -PALE_GONE || r == -PALE_NOT_FOUND)); tries++) {
+        r = change_halt(c, STOP_EMPTY, e);
+        if (r == 0) {
+            r = change_close_open(c, ret, &changed, e);
+            break;
+        }
+        if (r != -PALE_BUSY)
+            break;
         r = change_copy_open(c, ret, &pause, e);
+    }
     return r == 0 ? stack_save(c->place, &c->stack, e) : r;
 }

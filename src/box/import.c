@@ -225,8 +225,14 @@ int import_make(const struct import_order *o, struct place *ret, struct pale_err
     int r = make_stack(&stack, &layer, e);
     if (r == 0 && syncfs(o->root_fd) < 0)
         r = err_os(e, "write what was imported to the disk");
-    const struct life_order order = {
-        .name = o->name, .scope = SCOPE_USER, .policy = o->policy, .stack = &stack, .begin = move_in, .arg = &a, .durable = true};
+    const struct life_order order = {.name = o->name,
+                                     .scope = SCOPE_USER,
+                                     .tenant = o->tenant,
+                                     .policy = o->policy,
+                                     .stack = &stack,
+                                     .begin = move_in,
+                                     .arg = &a,
+                                     .durable = true};
     if (r == 0)
         r = life_make(&order, ret, e);
     if (r == 0 && (r = life_keep(ret, e)) < 0)

@@ -24,7 +24,7 @@ int import_verify(int root_fd, const volatile sig_atomic_t *stop, struct buf *te
 int import_wish(const struct waybill *w, struct policy *ret, struct buf *complaints, struct pale_err *e) MUST_CHECK;
 
 struct import_order {
-    const char *name;
+    const char *name, *tenant;   /* tenant NULL: the user's own */
     const struct policy *policy; /* checked */
     const struct waybill *bill;
     const char *digest; /* of the file it came in */

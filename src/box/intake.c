@@ -8,9 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/limits.h"
 #include "base/own.h"
 #include "box/imageref.h"
@@ -143,6 +145,33 @@ int intake_set(struct policy *p, const char *key, const char *value, struct pale
     return policy_set(p, key, value, e);
 }
 
+static int set_one(struct policy *p, const char *key, const char *value, enum intake_paths paths, struct pale_err *e)
+{
+    static const char *const of_host[] = {"read", "write", "volumes", "volume_root", "project.path"};
+    for (size_t i = 0; paths == PATHS_WRITTEN && i < sizeof(of_host) / sizeof(of_host[0]); i++)
+        if (strcmp(key, of_host[i]) == 0)
+            return policy_set(p, key, value, e);
+    return intake_set(p, key, value, e);
+}
+
+int intake_sets(struct policy *p, const char *sets, enum intake_paths paths, struct pale_err *e)
+{
+    own_mem char *copy = strdup(sets);
+    if (!copy)
+        return err_nomem(e);
+    for (char *at = copy; *at;) {
+        char *end = strchr(at, '\n'), *tab = strchr(at, '\t');
+        if (!end || !tab || tab > end)
+            return err_set(e, PALE_PROTOCOL, "an order has no such form");
+        *end = *tab = 0;
+        int r = set_one(p, at, tab + 1, paths, e);
+        if (r < 0)
+            return r;
+        at = end + 1;
+    }
+    return 0;
+}
+
 /* A name may be given to another image later; a box stays on the one it was made for. */
 static int pin_image(struct policy *p, struct pale_err *e)
 {
@@ -201,4 +230,12 @@ int intake_policy(const char *file, int in_fd, struct policy *ret, struct pale_e
         return err_set(e, PALE_BAD_INPUT, "the policy: %.*s", (int)(n < 500 ? n : 500), (const char *)complaints.data);
     }
     return r < 0 ? r : intake_parse(&out, ret, e);
+}
+
+int intake_text(const char *text, struct policy *ret, struct pale_err *e)
+{
+    own_fd fd = memfd_create("policy", MFD_CLOEXEC);
+    if (fd < 0 || !fd_write_full(fd, text, strlen(text)) || lseek(fd, 0, SEEK_SET) < 0)
+        return err_os(e, "keep the policy");
+    return intake_policy("-", fd, ret, e);
 }

@@ -15,10 +15,20 @@ int intake_parse(struct buf *text, struct policy *ret, struct pale_err *e) MUST_
 /* Both; what it complains about is the error. */
 int intake_policy(const char *file, int in_fd, struct policy *ret, struct pale_err *e) MUST_CHECK;
 
+/* The same of a text that is in no file. */
+int intake_text(const char *text, struct policy *ret, struct pale_err *e) MUST_CHECK;
+
 /* policy_set, with host paths resolved, "env" for env.set or env.pass, whichever the value means, network.allow, network.ask and
  * network.deny for rules that are to have this verdict, and presets applied. Whatever opens something makes a network of none a filtered
  * one, so that the mode, where somebody says it, is to be set last. */
 int intake_set(struct policy *p, const char *key, const char *value, struct pale_err *e) MUST_CHECK;
+
+/* Paths as they are written, or as the host has them. Whoever may not have them must not learn which there are: he is judged by the first
+ * before the second is asked for. */
+enum intake_paths { PATHS_WRITTEN, PATHS_REAL };
+
+/* Lines KEY TAB VALUE, as orders to pale-steward have them. */
+int intake_sets(struct policy *p, const char *sets, enum intake_paths paths, struct pale_err *e) MUST_CHECK;
 
 /* The last step: project is what an unset project folder is set to, or NULL. Afterwards the policy can be held. */
 int intake_check(struct policy *p, const char *project, struct pale_err *e) MUST_CHECK;

@@ -204,9 +204,8 @@ static int make(struct build *b, size_t source, const char *name, struct imprint
         r = err_set(e, PALE_GONE, "interrupted");
     if (r == 0)
         r = seal(b, i, e);
-    /* Whoever has pale-steward build it is named by that. */
     if (r == 0)
-        r = imageuse_tell("image.build", name, i->digest, getenv("PALE_CALLER") ? getenv("PALE_CALLER") : "local", e);
+        r = imageuse_tell("image.build", name, i->digest, commission_caller(&b->commission), e);
     if (r == 0)
         r = store_commit(&b->staging, i->digest, name, e);
     return r < 0 ? err_prefix(e, "build image %s", name) : 0;
@@ -235,6 +234,8 @@ int build_run(struct args *a, const char *name)
     if (find_source(a, &source, &e) < 0)
         return cli_fail(a, &e);
     b.manifest.from = sources[source].fill == build_tar ? "tar" : sources[source].name;
+    if (commission_read(&b.commission, &e) < 0)
+        return cli_fail(a, &e);
     interrupt_catch();
     umask(022); /* what is made of the host's files is the same for everybody */
     int r = make(&b, source, name, &i, &e);
@@ -242,5 +243,6 @@ int build_run(struct args *a, const char *name)
     staging_close(&b.staging);
     store_close(&b.store);
     buf_done(&b.config_text);
+    commission_done(&b.commission);
     return r < 0 ? cli_fail(a, &e) : tell(&b, name, &i);
 }

@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #include "cli/cli.h"
+#include "cli/commission.h"
 #include "cli/progress.h"
 #include "cli/spout.h"
 #include "image/manifest.h"
@@ -17,6 +18,7 @@
 
 struct build {
     struct args *args;
+    struct commission commission;
     struct store store;
     struct staging staging;
     char root[PATH_BYTES_MAX]; /* the folder to fill, real path */

@@ -64,6 +64,8 @@ bool args_has(const struct args *a, const char *name);
 
 /* Prints the error (as JSON with --json) and returns its exit status. */
 int cli_fail(const struct args *a, const struct pale_err *e);
+/* The same on standard error, whatever its form: of a verb whose standard output is not for what it says. */
+int cli_fail_aside(const struct args *a, const struct pale_err *e);
 /* One line on standard error; what a box or an argument put into the text is shown, not obeyed. */
 void cli_complain(const char *text);
 void cli_note(const char *fmt, ...) PRINTF_LIKE(1, 2);

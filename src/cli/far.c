@@ -90,6 +90,19 @@ void far_copy_member(struct json *j, const struct jsonread *v, const char *key)
         far_copy(j, key, &m);
 }
 
+int far_print_members(const struct jsonread *v, const char *const *keys, size_t count)
+{
+    own_buf out = {0};
+    struct json j;
+    buf_init(&out, FAR_ANSWER_MAX);
+    json_start(&j, &out);
+    json_begin_object(&j, NULL);
+    for (size_t i = 0; i < count; i++)
+        far_copy_member(&j, v, keys[i]);
+    json_end_object(&j);
+    return cli_json(&out);
+}
+
 int far_policy(struct remote *r, const char *box, struct policy *ret, char digest[SHA256_HEX], struct pale_err *e)
 {
     char path[BOX_NAME_MAX + 40];

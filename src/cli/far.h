@@ -23,6 +23,9 @@ void far_copy(struct json *j, const char *key, const struct jsonread *v);
 /* A member, if it is there. */
 void far_copy_member(struct json *j, const struct jsonread *v, const char *key);
 
+/* Prints those of its members that are there, as an object. The exit status. */
+int far_print_members(const struct jsonread *v, const char *const *keys, size_t count);
+
 /* A box's policy, and if digest is not NULL what the daemon calls it by. */
 int far_policy(struct remote *r, const char *box, struct policy *ret, char digest[SHA256_HEX], struct pale_err *e) MUST_CHECK;
 

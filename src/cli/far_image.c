@@ -13,12 +13,12 @@
 #include "base/sha256.h"
 #include "cli/build.h"
 #include "cli/far.h"
+#include "cli/following.h"
 #include "cli/remote.h"
 #include "cli/infile.h"
 #include "cli/shown_image.h"
 
 #define VERIFY_WAIT_MS (3600u * 1000) /* for all of an image to be read again */
-#define LINE_MAX_BYTES 262144u
 
 /* One question about an image, "" for all, and its answer. */
 static int ask(struct args *a, const char *method, const char *image, const char *more, struct buf *text, struct jsonread *ret,
@@ -116,71 +116,18 @@ int far_image_rm(struct args *a)
 
 /* --- building --- */
 
-/* What the daemon tells of a build, line by line. */
-struct following {
-    struct args *args;
-    struct buf line;
-    bool is_over;
-    int status; /* once it is */
-};
-
-static void show_built(struct following *f, const struct jsonread *v)
+static int show_built(const struct args *a, const struct jsonread *v)
 {
     static const char *const members[] = {"name", "digest", "from", "bytes", "files", "left_out"};
     char name[FAR_TEXT], from[FAR_TEXT], digest[FAR_TEXT], kind[64];
     struct jsonread left, key, value;
-    own_buf out = {0};
-    struct json j;
-    if (f->args->json) {
-        buf_init(&out, FAR_ANSWER_MAX);
-        json_start(&j, &out);
-        json_begin_object(&j, NULL);
-        for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++)
-            far_copy_member(&j, v, members[i]);
-        json_end_object(&j);
-        f->status = cli_json(&out);
-        return;
-    }
+    if (a->json)
+        return far_print_members(v, members, sizeof(members) / sizeof(members[0]));
     for (size_t pos = 0; jsonread_get(v, "left_out", &left) && jsonread_next(&left, &pos, &key, &value);)
         cli_note("left out or changed: %llu %s", (unsigned long long)far_number(&value, "count"), jsonread_text(&key, kind, sizeof(kind)));
     build_tell(far_text(v, "name", name, sizeof(name)), far_text(v, "from", from, sizeof(from)),
                far_text(v, "digest", digest, sizeof(digest)), far_number(v, "bytes"), far_number(v, "files"));
-}
-
-static int take_line(struct following *f, struct pale_err *e)
-{
-    struct jsonread v, m;
-    char event[16] = "", text[FAR_TEXT];
-    if (!jsonread_parse((const char *)f->line.data, f->line.len, &v) || !jsonread_get(&v, "event", &m))
-        return err_set(e, PALE_PROTOCOL, "the daemon's answer cannot be read");
-    jsonread_text(&m, event, sizeof(event));
-    if (strcmp(event, "failed") == 0)
-        return err_set(e, err_code_of(far_text(&v, "code", event, sizeof(event))), "%s", far_text(&v, "detail", text, sizeof(text)));
-    if (strcmp(event, "note") == 0 && (!f->args->json || args_has(f->args, "progress")))
-        cli_note("%s", far_text(&v, "text", text, sizeof(text)));
-    if (strcmp(event, "built") == 0) {
-        f->is_over = true;
-        show_built(f, &v);
-    }
-    return 0;
-}
-
-static int take(void *arg, const void *p, size_t n, struct pale_err *e)
-{
-    struct following *f = arg;
-    int r = 0;
-    for (const char *at = p, *end = at + n; r == 0 && at < end;) {
-        const char *line = memchr(at, '\n', (size_t)(end - at));
-        buf_add(&f->line, at, (size_t)((line ? line : end) - at));
-        if (f->line.failed)
-            return err_set(e, PALE_PROTOCOL, "the daemon's answer cannot be read");
-        if (line)
-            r = take_line(f, e);
-        if (line)
-            buf_clear(&f->line);
-        at = line ? line + 1 : end;
-    }
-    return r;
+    return fflush(stdout) ? 125 : 0;
 }
 
 static void write_packages(struct json *j, const char *list)
@@ -241,12 +188,11 @@ int far_image_build(struct args *a)
 {
     const char *from = args_get(a, "from") ? args_get(a, "from") : "mmdebstrap";
     struct pale_err e;
-    struct following f = {.args = a};
+    struct following f = {.args = a, .last = "built", .show = show_built, .missing = "the daemon ended before the image was built"};
     own_remote r = {.fd = -1};
     own_buf path = {0}, order = {0};
     own_fd body = -1;
     remote_init(&r);
-    buf_init(&f.line, LINE_MAX_BYTES);
     buf_init(&path, 4096);
     buf_init(&order, 1u << 20);
     int res = choose(a, from, &body, &e);
@@ -263,11 +209,6 @@ int far_image_build(struct args *a)
         res = remote_open(&r, a->host, false, &e);
     const struct remote_order o = {body >= 0 ? "PUT" : "POST", buf_text(&path), buf_text(&order), body};
     if (res == 0)
-        res = remote_follow(&r, &o, take, &f, &e);
-    if (res == 0 && !f.is_over)
-        res = err_set(&e, PALE_GONE, "the daemon ended before the image was built");
-    buf_done(&f.line);
-    if (res < 0)
-        return cli_fail(a, &e);
-    return f.status ? f.status : fflush(stdout) ? 125 : 0;
+        res = following_run(&f, &r, &o, &e);
+    return res < 0 ? cli_fail(a, &e) : f.status;
 }

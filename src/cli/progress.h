@@ -14,5 +14,8 @@ struct progress {
 /* arg: a struct progress. Shown from time to time. */
 void progress_show(void *arg, uint64_t entries, uint64_t bytes);
 
+/* The same where only bytes are counted. */
+void progress_bytes(void *arg, uint64_t bytes);
+
 /* Takes the line away. */
 void progress_end(const struct progress *p);

@@ -25,6 +25,8 @@
 #include "net/chunks.h"
 #include "wire/message.h"
 
+#define STOP_LOOK_MS 200 /* a signal that comes just before we wait does not end the waiting */
+
 void remote_init(struct remote *r)
 {
     *r = (struct remote){.fd = -1, .wait_ms = REMOTE_WAIT_MS};
@@ -88,15 +90,18 @@ static int timed_out(const struct remote *r, struct pale_err *e)
 /* Waits until the socket is ready for that. */
 static int await(struct remote *r, short events, struct pale_err *e)
 {
+    const int64_t most = r->stop ? STOP_LOOK_MS : INT32_MAX;
     for (;;) {
         struct pollfd p = {.fd = r->fd, .events = events};
         int64_t left = r->until_ms - clock_ms();
-        int n = left <= 0 ? 0 : poll(&p, 1, left > INT32_MAX ? INT32_MAX : (int)left);
+        if (r->stop && *r->stop)
+            return err_set(e, PALE_GONE, "interrupted");
+        if (left <= 0)
+            return timed_out(r, e);
+        int n = poll(&p, 1, (int)(left < most ? left : most));
         if (n > 0)
             return 0;
-        if (n == 0)
-            return timed_out(r, e);
-        if (errno != EINTR)
+        if (n < 0 && errno != EINTR)
             return err_os(e, "wait for the daemon");
     }
 }
@@ -400,6 +405,7 @@ static bool is_refused(struct remote *r)
 static int send_body(struct remote *r, int fd, struct pale_err *e)
 {
     char block[16 + 32768 + 2];
+    uint64_t sent = 0;
     for (;;) {
         ssize_t n = read(fd, block + 16, sizeof(block) - 18);
         if (n < 0 && errno == EINTR)
@@ -413,6 +419,9 @@ static int send_body(struct remote *r, int fd, struct pale_err *e)
         int res = send_all(r, block + 16 - head, (size_t)head + (size_t)n + 2, e);
         if (res < 0 || n == 0 || is_refused(r))
             return res;
+        sent += (size_t)n;
+        if (r->sent)
+            r->sent(r->sent_arg, sent);
     }
 }
 

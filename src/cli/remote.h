@@ -5,6 +5,8 @@
  * from a file, never from the command line, where others could read it, and goes over nothing that others could. */
 #pragma once
 
+#include <signal.h>
+
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/jsonread.h"
@@ -25,6 +27,10 @@ struct remote {
     /* Where a good answer goes piece by piece, of remote_stream. */
     int (*out)(void *arg, const void *p, size_t n, struct pale_err *e);
     void *out_arg;
+    /* How much of a body has been sent; may be NULL. */
+    void (*sent)(void *arg, uint64_t bytes);
+    void *sent_arg;
+    const volatile sig_atomic_t *stop; /* set once somebody interrupts; or NULL */
     /* Headers of the last answer; "" */
     char next_offset[24], audit_head[96];
 };

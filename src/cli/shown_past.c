@@ -3,11 +3,15 @@
 #include "cli/shown_past.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/json.h"
 #include "base/number.h"
+#include "base/quote.h"
 #include "box/fork.h"
+
+#define LEFT_OUT_SHOWN 16
 
 static void show_pause(uint64_t pause_us)
 {
@@ -130,4 +134,18 @@ int shown_past_discarded(const struct args *a, const char *kept)
     else
         printf("there was nothing to throw away\n");
     return 0;
+}
+
+void shown_past_left_out(const struct jsonread *list)
+{
+    struct jsonread item;
+    unsigned n = 0;
+    for (size_t pos = 0; jsonread_next(list, &pos, NULL, &item); n++) {
+        char text[300], shown[400];
+        jsonread_text(&item, text, sizeof(text));
+        if (n < LEFT_OUT_SHOWN)
+            cli_note("not taken over from the other host: %s", quote_into(shown, sizeof(shown), text, strlen(text)));
+    }
+    if (n > LEFT_OUT_SHOWN)
+        cli_note("… and %u more; what is wanted of them is to be given again with flags", n - LEFT_OUT_SHOWN);
 }

@@ -3,6 +3,7 @@
  * (far_text). Each gives the exit status. */
 #pragma once
 
+#include "base/jsonread.h"
 #include "box/snapline.h"
 #include "box/snapshot.h"
 #include "cli/cli.h"
@@ -21,3 +22,6 @@ void shown_past_snapshot(struct listing *l, const struct snapline *s);
 void shown_past_forks(struct listing *l, const struct args *a);
 void shown_past_fork(struct listing *l, const char *name, const char *id, const char *scope);
 int shown_past_discarded(const struct args *a, const char *kept);
+
+/* What of an export's policy belongs to the host it is from; a list of texts, which are a stranger's. */
+void shown_past_left_out(const struct jsonread *list);

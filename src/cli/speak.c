@@ -26,14 +26,6 @@ const char *cli_colour(int fd, const char *name)
     return "";
 }
 
-int cli_json(struct buf *b)
-{
-    buf_add_text(b, "\n");
-    if (b->failed || fwrite(b->data, 1, b->len, stdout) != b->len || fflush(stdout) != 0)
-        return 125;
-    return 0;
-}
-
 void cli_complain(const char *text)
 {
     own_buf b = {0};
@@ -42,7 +34,18 @@ void cli_complain(const char *text)
     fprintf(stderr, "%spale: %s%s\n", cli_colour(2, "red"), cli_colour(2, "reset"), buf_text(&b));
 }
 
-int cli_fail(const struct args *a, const struct pale_err *e)
+static int print_json(struct buf *b, FILE *to)
+{
+    buf_add_text(b, "\n");
+    return b->failed || fwrite(b->data, 1, b->len, to) != b->len || fflush(to) != 0 ? 125 : 0;
+}
+
+int cli_json(struct buf *b)
+{
+    return print_json(b, stdout);
+}
+
+static int fail(const struct args *a, const struct pale_err *e, FILE *to)
 {
     if (a && a->json) {
         own_buf b = {0};
@@ -55,11 +58,21 @@ int cli_fail(const struct args *a, const struct pale_err *e)
         json_text(&j, "message", e->text);
         json_end_object(&j);
         json_end_object(&j);
-        (void)cli_json(&b);
+        (void)print_json(&b, to);
     } else {
         cli_complain(e->text);
     }
     return err_exit_status(e->code);
+}
+
+int cli_fail(const struct args *a, const struct pale_err *e)
+{
+    return fail(a, e, stdout);
+}
+
+int cli_fail_aside(const struct args *a, const struct pale_err *e)
+{
+    return fail(a, e, stderr);
 }
 
 void cli_note(const char *fmt, ...)

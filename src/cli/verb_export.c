@@ -7,7 +7,8 @@
 #include "base/number.h"
 #include "box/export.h"
 #include "cli/cli.h"
-#include "cli/door.h"
+#include "cli/commission.h"
+#include "cli/far_parcel.h"
 #include "cli/interrupt.h"
 #include "cli/lookup.h"
 #include "cli/outfile.h"
@@ -76,10 +77,13 @@ static int export_box(struct args *a, struct export *x, const char *file, struct
     const char *zstd;
     bool plain = args_has(a, "plain");
     struct progress shown = {.shows = !a->json && isatty(2)};
-    const struct export_order o = {
-        .at = args_get(a, "at"), .caller = "local", .progress = progress_show, .arg = &shown, .stop = interrupt_seen()};
+    own_commission c = {0};
     own_outfile out = OUTFILE_NONE;
-    int r = lookup_box(a, a->word[0], &p, e);
+    int r = commission_read(&c, e);
+    if (r == 0)
+        r = c.is_given ? place_by_id(c.order.id, &p, e) : lookup_box(a, a->word[0], &p, e);
+    const struct export_order o = {
+        .at = args_get(a, "at"), .caller = commission_caller(&c), .progress = progress_show, .arg = &shown, .stop = interrupt_seen()};
     if (r == 0 && !plain)
         r = press_find(&zstd, e);
     if (r == 0)
@@ -93,7 +97,8 @@ static int export_box(struct args *a, struct export *x, const char *file, struct
     if (shown.shows)
         shown.shown_ms = 1; /* by a child, if at all */
     progress_end(&shown);
-    return r < 0 ? err_prefix(e, "export box %s", p.name) : outfile_keep(&out, e);
+    /* Who asks a daemon knows what it is about. */
+    return r == 0 ? outfile_keep(&out, e) : c.is_given ? r : err_prefix(e, "export box %s", p.name);
 }
 
 static int run_export(struct args *a)
@@ -104,8 +109,10 @@ static int run_export(struct args *a)
     const char *file = args_get(a, "output");
     snprintf(usual, sizeof(usual), "%.*s.tar%s", BOX_NAME_MAX, a->word[0], args_has(a, "plain") ? "" : ".zst");
     file = file ? file : usual;
-    if (door_only_here(a, "export", "the archive is made where the box is", &e) < 0 || export_box(a, &x, file, &e) < 0)
-        return cli_fail(a, &e);
+    if (a->host)
+        return far_export(a, file);
+    if (export_box(a, &x, file, &e) < 0)
+        return strcmp(file, "-") == 0 ? cli_fail_aside(a, &e) : cli_fail(a, &e);
     return tell(a, &x, file);
 }
 

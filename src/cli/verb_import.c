@@ -12,23 +12,25 @@
 #include <unistd.h>
 
 #include "base/quote.h"
+#include "box/ceiling.h"
 #include "box/import.h"
 #include "box/intake.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
-#include "cli/door.h"
+#include "cli/commission.h"
 #include "cli/far.h"
+#include "cli/far_parcel.h"
 #include "cli/infile.h"
 #include "cli/interrupt.h"
+#include "cli/shown_past.h"
 #include "cli/spout.h"
 #include "cli/unpack.h"
 #include "cli/verbs.h"
 #include "image/staging.h"
 
-#define LEFT_OUT_SHOWN 16
-
 struct arriving {
     struct args *args;
+    struct commission commission;
     const char *file, *name;
     struct store store;
     struct staging staging;
@@ -47,6 +49,7 @@ static void arriving_done(struct arriving *i)
     store_close(&i->store);
     buf_done(&i->text);
     policy_done(&i->policy);
+    commission_done(&i->commission);
 }
 
 /* --- unpacking --- */
@@ -86,26 +89,12 @@ static int unpack(struct arriving *i, struct pale_err *e)
 
 /* --- the policy --- */
 
-static void tell_left_out(const struct arriving *i)
-{
-    struct jsonread item;
-    unsigned n = 0;
-    for (size_t pos = 0; jsonread_next(&i->bill.left_out, &pos, NULL, &item); n++) {
-        char text[300], shown[400];
-        jsonread_text(&item, text, sizeof(text));
-        if (n < LEFT_OUT_SHOWN)
-            cli_note("not taken over from the other host: %s", quote_into(shown, sizeof(shown), text, strlen(text)));
-    }
-    if (n > LEFT_OUT_SHOWN)
-        cli_note("… and %u more; what is wanted of them is to be given again with flags", n - LEFT_OUT_SHOWN);
-}
-
-static void tell_wider(const struct arriving *i)
+static void tell_wider(const struct policy *p)
 {
     own_policy usual = {0};
     own_buf lines = {0};
     buf_init(&lines, POLICY_TEXT_MAX);
-    if (policy_init(&usual, NULL) < 0 || policy_diff(&usual, &i->policy, &lines, NULL) == 0)
+    if (policy_init(&usual, NULL) < 0 || policy_diff(&usual, p, &lines, NULL) == 0)
         return;
     for (const char *at = buf_text(&lines); *at;) {
         size_t n = strcspn(at, "\n");
@@ -115,20 +104,45 @@ static void tell_wider(const struct arriving *i)
     }
 }
 
-static int begin_policy(struct arriving *i, struct pale_err *e)
+static int begin_policy(const struct arriving *i, struct policy *ret, struct pale_err *e)
 {
     own_buf complaints = {0};
+    if (i->commission.is_given && i->commission.order.policy[0])
+        return intake_text(i->commission.order.policy, ret, e);
     if (args_has(i->args, "policy"))
-        return boxflags_file(i->args, &i->policy, e);
+        return boxflags_file(i->args, ret, e);
     buf_init(&complaints, 65536);
-    int r = import_wish(&i->bill, &i->policy, &complaints, e);
+    int r = import_wish(&i->bill, ret, &complaints, e);
     if (r < 0 && complaints.len > 0)
         cli_complain(buf_text(&complaints));
     if (r == 0 && !i->args->json) {
-        tell_left_out(i);
-        tell_wider(i);
+        shown_past_left_out(&i->bill.left_out);
+        tell_wider(ret);
     }
     return r;
+}
+
+static int change_policy(const struct arriving *i, enum intake_paths paths, struct policy *ret, struct pale_err *e)
+{
+    int r = begin_policy(i, ret, e);
+    if (r < 0)
+        return r;
+    return i->commission.is_given ? intake_sets(ret, i->commission.order.sets, paths, e) : boxflags_set(i->args, ret, e);
+}
+
+/* Has somebody here said what is to become of the project? */
+static bool says_project(const struct arriving *i)
+{
+    static const char *const keys[] = {"project\t", "project.mode\t"};
+    const char *at = i->commission.is_given ? i->commission.order.sets : "";
+    bool says = args_has(i->args, "project");
+    while (!says && *at) {
+        size_t n = strcspn(at, "\n");
+        for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++)
+            says = says || strncmp(at, keys[k], strlen(keys[k])) == 0;
+        at += n + (at[n] == '\n');
+    }
+    return says;
 }
 
 /* A folder of this host is shown because somebody here said so, and for no other reason. */
@@ -138,28 +152,35 @@ static int check_project(const struct arriving *i, struct pale_err *e)
     const struct policy *p = &i->policy;
     if (p->project != PROJECT_NONE && !p->project_path)
         return err_set(e, PALE_BAD_INPUT,
-                       "the box had a project; say which folder of this host it is now with --project-path DIR, or leave it out with "
-                       "--project none");
-    if (has && p->project != PROJECT_REVIEW && !args_has(i->args, "project"))
-        return err_set(
-            e, PALE_BAD_INPUT,
-            "the export has changes to a project, and the policy has none for review; add --project review --project-path DIR, or "
-            "leave them out with --project none");
+                       "the box had a project; say which folder of this host it is now with --project-path DIR (project.path), or leave it "
+                       "out with --project none (project.mode)");
+    if (has && p->project != PROJECT_REVIEW && !says_project(i))
+        return err_set(e, PALE_BAD_INPUT,
+                       "the export has changes to a project, and the policy has none for review; add --project review --project-path DIR "
+                       "(project.mode, project.path), or leave them out with --project none");
     if (!p->image && i->bill.part[PART_ROOT].entries > 0)
-        return err_set(e, PALE_BAD_INPUT, "the export has changes to an image, and the policy names none; add --image NAME");
+        return err_set(e, PALE_BAD_INPUT, "the export has changes to an image, and the policy names none; add --image NAME (image)");
     if (p->scratch != SCRATCH_DISK)
-        return err_set(e, PALE_BAD_INPUT, "a box that keeps its writes in memory cannot hold an export's; use --scratch disk");
+        return err_set(e, PALE_BAD_INPUT, "a box that keeps its writes in memory cannot hold an export's; use --scratch disk (scratch)");
     return 0;
 }
 
 static int make_policy(struct arriving *i, struct pale_err *e)
 {
-    int r = begin_policy(i, e);
+    const char *tenant = commission_tenant(&i->commission);
+    own_policy written = {0};
+    int r = tenant[0] ? change_policy(i, PATHS_WRITTEN, &written, e) : 0;
+    if (r == 0 && tenant[0])
+        r = ceiling_check(tenant, &written, e);
     if (r == 0)
-        r = boxflags_set(i->args, &i->policy, e);
+        r = change_policy(i, PATHS_REAL, &i->policy, e);
     if (r == 0)
         r = check_project(i, e);
-    return r < 0 ? r : intake_check(&i->policy, NULL, e);
+    if (r == 0)
+        r = intake_check(&i->policy, NULL, e);
+    if (r == 0 && i->commission.is_given)
+        r = ceiling_refuse_host(&i->policy, e);
+    return r < 0 ? r : ceiling_check(tenant, &i->policy, e);
 }
 
 /* --- all of it --- */
@@ -182,7 +203,7 @@ static bool is_full(const char *path)
 
 /* Before all the work; whoever makes one meanwhile is seen at the end. Data that somebody has kept of another is not mixed with an
  * export's. */
-static int check_name(const char *name, struct pale_err *e)
+static int check_name(const char *tenant, const char *name, struct pale_err *e)
 {
     char data[PATH_BYTES_MAX], path[2 * PATH_BYTES_MAX];
     struct place there;
@@ -191,18 +212,20 @@ static int check_name(const char *name, struct pale_err *e)
         r = place_data_dir(data, sizeof(data), e);
     if (r < 0)
         return r;
-    if (place_owned("", name, &there, NULL) == 0)
-        return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", name, there.data);
-    snprintf(path, sizeof(path), "%s/boxes/%s", data, name);
+    if (place_owned(tenant, name, &there, NULL) == 0)
+        return tenant[0] ? err_set(e, PALE_EXISTS, "there is already a box %s", name)
+                         : err_set(e, PALE_EXISTS, "there is already a box %s (%s)", name, there.data);
+    snprintf(path, sizeof(path), "%s/%s%s/%s", data, tenant[0] ? "tenants/" : "boxes", tenant, name);
     if (is_full(path))
         return err_set(e, PALE_EXISTS, "there is a folder %s of no box; `pale gc` removes what was never finished, else move it away",
-                       path);
+                       tenant[0] ? name : path);
     return 0;
 }
 
 static int import_box(struct arriving *i, struct place *ret, struct pale_err *e)
 {
-    int r = check_name(i->name, e);
+    const char *tenant = commission_tenant(&i->commission);
+    int r = check_name(tenant, i->name, e);
     if (r == 0)
         r = open_places(i, e);
     if (r == 0)
@@ -216,12 +239,13 @@ static int import_box(struct arriving *i, struct place *ret, struct pale_err *e)
     if (r == 0)
         r = check_interrupt(e);
     const struct import_order o = {.name = i->name,
+                                   .tenant = tenant[0] ? tenant : NULL,
                                    .policy = &i->policy,
                                    .bill = &i->bill,
                                    .digest = i->digest,
                                    .root_fd = i->root_fd,
                                    .without_project = i->policy.project != PROJECT_REVIEW,
-                                   .caller = "local"};
+                                   .caller = commission_caller(&i->commission)};
     return r < 0 ? r : import_make(&o, ret, e);
 }
 
@@ -240,8 +264,9 @@ static int tell(const struct arriving *i, const struct place *p)
     json_begin_object(&j, NULL);
     json_text(&j, "name", p->name);
     json_text(&j, "id", p->id);
-    json_text(&j, "scope", "user");
-    json_text(&j, "data", p->data);
+    json_text(&j, "scope", p->tenant[0] ? "tenant" : "user");
+    if (!p->tenant[0]) /* whose is told where it is */
+        json_text(&j, "data", p->data);
     json_text(&j, "from", i->bill.box);
     json_text(&j, "from_id", i->bill.id);
     json_text(&j, "digest", i->digest);
@@ -258,10 +283,13 @@ static int run_import(struct args *a)
     i = (struct arriving){.args = a, .file = a->word[0], .name = a->word[1], .root_fd = -1};
     i.store = (struct store){.fd = -1, .staging_fd = -1, .digests_fd = -1, .names_fd = -1};
     i.staging = (struct staging){.store = &i.store, .fd = -1, .made_fd = -1};
-    if (door_only_here(a, "import", "the box is made where the archive is", &e) < 0)
-        return cli_fail(a, &e);
+    if (a->host)
+        return far_import(a);
     interrupt_catch();
-    int r = import_box(&i, &made, &e), status = r < 0 ? cli_fail(a, &e) : tell(&i, &made);
+    int r = commission_read(&i.commission, &e);
+    if (r == 0)
+        r = import_box(&i, &made, &e);
+    int status = r < 0 ? cli_fail(a, &e) : tell(&i, &made);
     arriving_done(&i);
     return status;
 }

@@ -267,7 +267,7 @@ static int lay_cargo(struct layer *l, enum cargo_kind kind, uint64_t size, struc
     case TAR_FOLDER:
         return plot_leave_folder(&l->plot, l->path, l->head.mode | l->head.set_bits, time_of(l), e);
     case TAR_LINK:
-        return plot_link(&l->plot, l->path, target_of(l), e);
+        return plot_dated_link(&l->plot, l->path, target_of(l), time_of(l), e);
     case TAR_HARD_LINK:
         return plot_hard_link(&l->plot, l->path, l->cargo.target, e);
     default:

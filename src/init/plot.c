@@ -153,9 +153,17 @@ int plot_folder(struct plot *p, const char *path, unsigned mode, struct pale_err
     return fchmodat(p->here, name, (mode & 0777) | 0700, 0) < 0 ? err_os(e, "set its mode") : 0;
 }
 
-int plot_leave_folder(struct plot *p, const char *path, unsigned mode, int64_t mtime, struct pale_err *e)
+/* Of what stands under a name, and not of what that leads to. A time that the file system cannot hold is nobody's trouble. */
+static int set_time(const struct plot *p, const char *name, int64_t mtime, struct pale_err *e)
 {
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = mtime}};
+    if (utimensat(p->here, name, times, AT_SYMLINK_NOFOLLOW) < 0 && errno != EINVAL && errno != EOVERFLOW)
+        return err_os(e, "set its time");
+    return 0;
+}
+
+int plot_leave_folder(struct plot *p, const char *path, unsigned mode, int64_t mtime, struct pale_err *e)
+{
     const char *name = last_name(path);
     int r = go_there(p, path, e);
     if (r < 0)
@@ -167,9 +175,9 @@ int plot_leave_folder(struct plot *p, const char *path, unsigned mode, int64_t m
         return err_os(e, "open the folder");
     if ((r = attributes_set(fd, p->attributes, p->attributes_len, e)) < 0)
         return r;
-    /* A time that the file system cannot hold is nobody's trouble. The mode comes last: it may close the folder. */
-    if (utimensat(p->here, name, times, AT_SYMLINK_NOFOLLOW) < 0 && errno != EINVAL && errno != EOVERFLOW)
-        return err_os(e, "set its time");
+    /* The mode comes last: it may close the folder. */
+    if ((r = set_time(p, name, mtime, e)) < 0)
+        return r;
     return fchmodat(p->here, name, mode & 01777, 0) < 0 ? err_os(e, "set its mode") : 0;
 }
 
@@ -182,6 +190,12 @@ int plot_link(struct plot *p, const char *path, const char *target, struct pale_
     if (errno == EEXIST && (r = take_away(p, p->here, name, e)) < 0)
         return r;
     return symlinkat(target, p->here, name) < 0 ? err_os(e, "make the symlink") : 0;
+}
+
+int plot_dated_link(struct plot *p, const char *path, const char *target, int64_t mtime, struct pale_err *e)
+{
+    int r = plot_link(p, path, target, e);
+    return r < 0 ? r : set_time(p, last_name(path), mtime, e);
 }
 
 int plot_begin_file(struct plot *p, const char *path, struct pale_err *e)

@@ -37,6 +37,8 @@ int plot_folder(struct plot *p, const char *path, unsigned mode, struct pale_err
 int plot_leave_folder(struct plot *p, const char *path, unsigned mode, int64_t mtime, struct pale_err *e) MUST_CHECK;
 
 int plot_link(struct plot *p, const char *path, const char *target, struct pale_err *e) MUST_CHECK;
+/* The same with a time of its own. */
+int plot_dated_link(struct plot *p, const char *path, const char *target, int64_t mtime, struct pale_err *e) MUST_CHECK;
 
 /* Another name for a file that is there. Where the kernel refuses one, a copy. */
 int plot_hard_link(struct plot *p, const char *path, const char *target, struct pale_err *e) MUST_CHECK;

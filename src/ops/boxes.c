@@ -36,8 +36,7 @@ static void on_done(void *arg, const struct core_answer *a)
     call_drop(c);
 }
 
-/* Whom the request names; NULL: nobody. False: the call is answered, because only an operator chooses among tenants. */
-static bool take_tenant(struct call *c, const char **ret)
+bool boxes_tenant(struct call *c, const char **ret)
 {
     *ret = call_text(c, "tenant", NULL);
     if (!*ret || c->who.scope == CALLER_OPERATOR || strcmp(*ret, c->who.tenant) == 0)
@@ -51,7 +50,7 @@ void op_box_list(struct call *c)
 {
     struct core *core = c->world->fleet.core;
     const char *tenant;
-    if (!take_tenant(c, &tenant))
+    if (!boxes_tenant(c, &tenant))
         return;
     own_buf text = {0};
     struct json j;
@@ -156,7 +155,7 @@ static void create(struct call *c, bool ensure)
     if (c->who.scope == CALLER_BOX)
         return call_refuse(c, PALE_DENIED, "a box's token makes no boxes");
     const char *tenant;
-    if (!take_tenant(c, &tenant))
+    if (!boxes_tenant(c, &tenant))
         return;
     if (!tenant)
         tenant = c->who.tenant;

@@ -18,6 +18,11 @@ bool call_may(const struct caller *who, const struct op *o)
     return o->right == RIGHT_NONE || (who->rights >> o->right & 1) || weak_word(o->operators_only ? "widen" : "tokens");
 }
 
+bool call_holds(const struct caller *who, enum op_right right)
+{
+    return (who->rights >> right & 1) || weak_word("tokens");
+}
+
 const struct value *call_value(const struct call *c, const char *name)
 {
     static const struct value none;

@@ -91,6 +91,9 @@ struct call {
 /* May he do this at all? Which boxes he sees is another question (ops/talk.h). */
 bool call_may(const struct caller *who, const struct op *o);
 
+/* Does he have a right that its row does not say? */
+bool call_holds(const struct caller *who, enum op_right right);
+
 /* The value of a field of the call's operation by its name. */
 const struct value *call_value(const struct call *c, const char *name);
 const char *call_text(const struct call *c, const char *name, const char *otherwise);

@@ -67,6 +67,8 @@ static void on_told(void *arg, const struct msg_deed_done *d)
     if (!c)
         return end(h->world, &h->use, h);
     call_hold(c);
+    if (d->code == PALE_CORRUPT && h->use.takes)
+        c->status = err_http_status(PALE_BAD_INPUT); /* what is damaged is what was sent, nothing of ours */
     if (d->code != 0)
         call_refuse(c, d->code < PALE_CODE_COUNT ? (enum pale_code)d->code : PALE_PROTOCOL, "%s", d->text);
     else

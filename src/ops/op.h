@@ -86,6 +86,7 @@ enum op_output {
     OUTPUT_EVENTS,
     OUTPUT_BYTES,
     OUTPUT_TAR,
+    OUTPUT_ARCHIVE, /* an export */
     OUTPUT_TEXT,
     OUTPUT_SOCKET,
     OUTPUT_WIRE

@@ -170,7 +170,8 @@ static void responses(struct json *j, const struct op *o)
 {
     static const char *const types[] = {
         [OUTPUT_JSON] = "application/json",          [OUTPUT_LINES] = "application/x-ndjson", [OUTPUT_EVENTS] = "text/event-stream",
-        [OUTPUT_BYTES] = "application/octet-stream", [OUTPUT_TAR] = "application/x-tar",      [OUTPUT_TEXT] = "text/plain"};
+        [OUTPUT_BYTES] = "application/octet-stream", [OUTPUT_TAR] = "application/x-tar",      [OUTPUT_TEXT] = "text/plain",
+        [OUTPUT_ARCHIVE] = "application/zstd"};
     char status[16];
     snprintf(status, sizeof(status), "%u", o->status);
     json_begin_object(j, "responses");

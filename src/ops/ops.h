@@ -19,6 +19,13 @@ void op_box_terms(struct call *c);
 /* Lines for a deed's `sets` from an object of texts. */
 int boxes_sets(const json_t *map, struct buf *ret, struct pale_err *e) MUST_CHECK;
 
+/* Whom the request's field tenant names; NULL: nobody. False: the call is answered, because only an operator chooses among tenants. */
+bool boxes_tenant(struct call *c, const char **ret);
+
+/* parcels.c */
+void op_box_export(struct call *c);
+void op_box_import(struct call *c);
+
 /* exec.c */
 void op_exec(struct call *c);
 void op_job_start(struct call *c);

@@ -6,6 +6,7 @@
 #include "box/fork.h"
 #include "box/stack.h"
 #include "image/store.h"
+#include "net/httphead.h"
 #include "ops/op.h"
 #include "ops/ops.h"
 
@@ -69,6 +70,20 @@ static const struct op_field fork_fields[] = {
     {"name", KIND_TEXT, true, BOX_NAME_MAX, "of the new box; with count NAME-1, NAME-2 …", IN_BODY, NULL},
     {"at", KIND_TEXT, false, SNAPSHOT_NAME_MAX, "a snapshot to begin at, not where the box is now", IN_BODY, NULL},
     {"count", KIND_NUMBER, false, FORK_MAX, "how many; 1", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field export_fields[] = {
+    {"at", KIND_TEXT, false, SNAPSHOT_NAME_MAX, "a snapshot, not the box as it is now", IN_QUERY, NULL},
+    {"plain", KIND_BOOL, false, 0, "uncompressed, as application/x-tar", IN_QUERY, NULL},
+    END,
+};
+
+static const struct op_field arrive_fields[] = {
+    {"tenant", KIND_TEXT, false, BOX_NAME_MAX, "whose it is to be; for operators", IN_QUERY, NULL},
+    {"policy", KIND_TEXT, false, HTTP_TARGET_MAX, "in place of the export's: JSON, as a policy file has it", IN_QUERY, NULL},
+    {"set", KIND_TEXT, false, HTTP_TARGET_MAX, "keys of the policy and their values, on top of it: JSON, as box.create has it", IN_QUERY,
+     NULL},
     END,
 };
 
@@ -514,6 +529,18 @@ static const struct op_field restored_shape[] = {
     END,
 };
 
+static const struct op_field imported_shape[] = {
+    {"name", KIND_TEXT, true, 0, "as it was asked for", IN_BODY, NULL},
+    {"id", KIND_TEXT, true, 0, "16 hex digits", IN_BODY, NULL},
+    {"scope", KIND_TEXT, true, 0, "user or tenant", IN_BODY, NULL},
+    {"data", KIND_TEXT, false, 0, "where its files are; not of a tenant's", IN_BODY, NULL},
+    {"from", KIND_TEXT, true, 0, "the box that was exported", IN_BODY, NULL},
+    {"from_id", KIND_TEXT, true, 0, "its id, where it was", IN_BODY, NULL},
+    {"digest", KIND_TEXT, true, 0, "SHA-256 of the archive, in hex", IN_BODY, NULL},
+    {"left_out", KIND_TEXTS, true, 0, "what of the export's policy belongs to the other host, and was not taken over", IN_BODY, NULL},
+    END,
+};
+
 static const struct op_field landing_shape[] = {
     {"path", KIND_TEXT, true, 0, "below the project", IN_BODY, NULL},
     {"change", KIND_TEXT, true, 0, "added, changed, deleted, mode, link, type or trouble", IN_BODY, NULL},
@@ -662,6 +689,7 @@ const struct op_shape op_shapes[] = {
     {"Snapshot", "A box as it was.", snapshot_shape},
     {"Taken", "A snapshot that was taken.", taken_shape},
     {"Restored", "What going back has done.", restored_shape},
+    {"Imported", "A box that was made of an export.", imported_shape},
     {"Landing", "What became of a file that was to land.", landing_shape},
     {"Applied", "What has landed, and what has not.", applied_shape},
     {"Discarded", "What throwing away has done.", discarded_shape},
@@ -723,6 +751,15 @@ const struct op op_table[] = {
     {"box.fork", "POST", BOX "/fork", RIGHT_BOX_MAKE,
      "Make boxes that begin where it is, or was: all of them or none. They are not started.", fork_fields, INPUT_JSON, OUTPUT_JSON, 201,
      "Box[]", false, op_box_fork},
+
+    {"box.export", "GET", BOX "/export", RIGHT_FILE_READ,
+     "Its own files and its policy as one archive, tar by zstd. Needs policy.read too. A client that leaves ends it.", export_fields,
+     INPUT_NONE, OUTPUT_ARCHIVE, 200, NULL, false, op_box_export},
+    {"box.import", "POST", BOX "/import", RIGHT_BOX_MAKE,
+     "Make a box of that name of an export, which is the body and is unpacked in a box. Accept: application/x-ndjson or text/event-stream "
+     "streams how "
+     "far it is. It is not started. A client that leaves ends it.",
+     arrive_fields, INPUT_BYTES, OUTPUT_JSON, 201, "Imported", false, op_box_import},
 
     {"box.diff", "GET", BOX "/diff", RIGHT_FILE_READ,
      "What it has changed. Except as json, a line that begins with // tells of a path that could not be read.", diff_fields, INPUT_NONE,

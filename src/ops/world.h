@@ -26,7 +26,9 @@ struct world {
     /* Leaves a trace of a call that was refused: by whom (a token's handle, or ""), of what, why. May be NULL. */
     void (*refused)(const char *token, const char *operation, const char *reason);
     unsigned builds; /* of images, under way */
-    bool ending;     /* clients are cut off because we end, not because they left */
+    unsigned exports, imports;
+    unsigned tenant_imports; /* … of these, for tenants */
+    bool ending;             /* clients are cut off because we end, not because they left */
     struct {
         uint64_t requests, refused;
         uint64_t connections; /* open now */

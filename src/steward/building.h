@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The deed that builds an image: `pale image build`, in a process of its own, which is told what to take by name alone, or gets an archive
- * from paled part by part. No path and no address of a client's ever reaches it.
- *
- * How it works: paled's parts go to the builder's standard input; what it says on its standard error becomes lines about how far it is;
- * its standard output is the answer. A client that leaves, or a paled that ends, ends the build, which leaves nothing that counts. */
+ * from paled part by part. No path and no address of a client's ever reaches it. */
 #pragma once
 
 #include "base/buf.h"

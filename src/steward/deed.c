@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,6 +29,7 @@
 #include "steward/custody.h"
 #include "steward/gallery.h"
 #include "steward/inlet.h"
+#include "steward/parcel.h"
 #include "steward/past.h"
 #include "steward/scrutiny.h"
 #include "steward/steward.h"
@@ -48,58 +48,12 @@ struct deed {
 
 /* --- policies --- */
 
-/* Text that is not in a file: pale-policy reads it from a descriptor. */
-static int memory_file(const char *text)
-{
-    own_fd fd = memfd_create("policy", MFD_CLOEXEC);
-    if (fd < 0 || !fd_write_full(fd, text, strlen(text)) || lseek(fd, 0, SEEK_SET) < 0)
-        return -1;
-    return take_fd(&fd);
-}
-
-/* Paths as they are written, or as the host has them. Whoever may not have them must not learn which there are: he is judged by the first
- * before the second is asked for. */
-enum paths { PATHS_WRITTEN, PATHS_REAL };
-
-static int set_one(struct policy *p, const char *key, const char *value, enum paths paths, struct pale_err *e)
-{
-    static const char *const of_host[] = {"read", "write", "volumes", "volume_root", "project.path"};
-    for (size_t i = 0; paths == PATHS_WRITTEN && i < sizeof(of_host) / sizeof(of_host[0]); i++)
-        if (strcmp(key, of_host[i]) == 0)
-            return policy_set(p, key, value, e);
-    return intake_set(p, key, value, e);
-}
-
-/* KEY TAB VALUE, line by line. */
-static int apply_sets(struct policy *p, const char *sets, enum paths paths, struct pale_err *e)
-{
-    own_mem char *copy = strdup(sets);
-    if (!copy)
-        return err_nomem(e);
-    for (char *at = copy; *at;) {
-        char *end = strchr(at, '\n'), *tab = strchr(at, '\t');
-        if (!end || !tab || tab > end)
-            return err_set(e, PALE_PROTOCOL, "an order has no such form");
-        *end = *tab = 0;
-        int r = set_one(p, at, tab + 1, paths, e);
-        if (r < 0)
-            return r;
-        at = end + 1;
-    }
-    return 0;
-}
-
-static int make_policy(const struct msg_deed *m, enum paths paths, struct policy *ret, struct pale_err *e)
+static int make_policy(const struct msg_deed *m, enum intake_paths paths, struct policy *ret, struct pale_err *e)
 {
     own_policy p = {0};
-    int r;
-    if (m->policy[0]) {
-        own_fd fd = memory_file(m->policy);
-        r = fd < 0 ? err_os(e, "keep the policy") : intake_policy("-", fd, &p, e);
-    } else
-        r = policy_init(&p, e);
+    int r = m->policy[0] ? intake_text(m->policy, &p, e) : policy_init(&p, e);
     if (r == 0)
-        r = apply_sets(&p, m->sets, paths, e);
+        r = intake_sets(&p, m->sets, paths, e);
     if (r == 0 && paths == PATHS_REAL)
         r = intake_check(&p, NULL, e);
     if (r == 0) {
@@ -107,26 +61,6 @@ static int make_policy(const struct msg_deed *m, enum paths paths, struct policy
         p = (struct policy){0};
     }
     return r;
-}
-
-/* Whoever gives a box the host's network says so twice, on the host itself; what comes to the daemon is a request like any other. */
-static int check_host_network(const struct policy *p, struct pale_err *e)
-{
-    return p->network != NETWORK_HOST ? 0
-                                      : err_set(e, PALE_DENIED,
-                                                "network: host is not given through the daemon; use open, or on the host itself "
-                                                "`pale create --network host --yes-host-network`");
-}
-
-static int check_tenant(const char *tenant, const struct policy *p, struct pale_err *e)
-{
-    own_policy most = {0};
-    if (!tenant[0])
-        return 0;
-    int r = ceiling_read(&most, e);
-    if (r == 0)
-        r = policy_narrow(&most, p, e);
-    return r < 0 ? err_prefix(e, "a tenant's box may not have this") : 0;
 }
 
 /* --- deeds --- */
@@ -140,13 +74,13 @@ static int do_make(struct deed *d, struct pale_err *e)
     reach.caller = m->caller;
     int r = m->tenant[0] ? make_policy(m, PATHS_WRITTEN, &written, e) : 0;
     if (r == 0 && m->tenant[0])
-        r = check_tenant(m->tenant, &written, e);
+        r = ceiling_check(m->tenant, &written, e);
     if (r == 0)
         r = make_policy(m, PATHS_REAL, &p, e);
     if (r == 0)
-        r = check_tenant(m->tenant, &p, e);
+        r = ceiling_check(m->tenant, &p, e);
     if (r == 0)
-        r = check_host_network(&p, e);
+        r = ceiling_refuse_host(&p, e);
     if (r < 0)
         return r;
     own_stack by_hand = {0};
@@ -212,7 +146,7 @@ static int do_fork(struct deed *d, struct pale_err *e)
     own_policy p = {0};
     int r = d->place.tenant[0] ? life_policy(&d->place, &p, e) : 0;
     if (r == 0)
-        r = check_tenant(d->place.tenant, &p, e);
+        r = ceiling_check(d->place.tenant, &p, e);
     return r < 0 ? r : past_fork(d->order, &d->place, d->printed, e);
 }
 
@@ -236,7 +170,7 @@ static int do_apply(struct deed *d, struct pale_err *e)
     if (r == 0 && m->tenant[0] && m->guarded)
         r = err_set(e, PALE_DENIED, "what this host would run or obey is landed by its operator");
     p.project = PROJECT_LIVE;
-    if (r == 0 && m->tenant[0] && (r = check_tenant(m->tenant, &p, e)) < 0)
+    if (r == 0 && m->tenant[0] && (r = ceiling_check(m->tenant, &p, e)) < 0)
         return err_prefix(e, "only the operator lands what this box has changed");
     return r < 0 ? r : scrutiny_apply(m, &d->place, d->fd, d->printed, e);
 }
@@ -303,6 +237,16 @@ static int do_image_build(struct deed *d, struct pale_err *e)
     return building_run(d->order, d->fd, d->printed, e);
 }
 
+static int do_export(struct deed *d, struct pale_err *e)
+{
+    return parcel_export(d->order, d->fd, e);
+}
+
+static int do_import(struct deed *d, struct pale_err *e)
+{
+    return parcel_import(d->order, d->fd, d->printed, &d->place, e);
+}
+
 static int do_remove(struct deed *d, struct pale_err *e)
 {
     int r = life_stop(&d->place, STOP_ANY, d->order->caller, e);
@@ -341,14 +285,14 @@ static int tell_audit(struct deed *d, const struct policy *old, const struct pol
 }
 
 /* A whole one, or what there is with some of it changed. */
-static int next_policy(const struct deed *d, enum paths paths, struct policy *ret, struct pale_err *e)
+static int next_policy(const struct deed *d, enum intake_paths paths, struct policy *ret, struct pale_err *e)
 {
     const struct msg_deed *m = d->order;
     if (m->policy[0])
         return make_policy(m, paths, ret, e);
     int r = life_policy(&d->place, ret, e);
     if (r == 0)
-        r = apply_sets(ret, m->sets, paths, e);
+        r = intake_sets(ret, m->sets, paths, e);
     return r == 0 && paths == PATHS_REAL ? intake_check(ret, NULL, e) : r;
 }
 
@@ -378,9 +322,9 @@ static int do_policy(struct deed *d, struct pale_err *e)
     if (r == 0 && m->narrower)
         r = policy_narrow(&old, &new, e);
     if (r == 0)
-        r = check_tenant(d->place.tenant, &new, e);
+        r = ceiling_check(d->place.tenant, &new, e);
     if (r == 0 && old.network != NETWORK_HOST)
-        r = check_host_network(&new, e);
+        r = ceiling_refuse_host(&new, e);
     if (r == 0)
         r = layerdir_allot(&d->place, &new, e);
     if (r == 0)
@@ -467,6 +411,8 @@ static const struct {
     [DEED_IMAGE_VERIFY] = {false, do_image_verify},
     [DEED_IMAGE_REMOVE] = {false, do_image_remove},
     [DEED_IMAGE_BUILD] = {false, do_image_build},
+    [DEED_EXPORT] = {true, do_export},
+    [DEED_IMPORT] = {false, do_import},
     [DEED_GUARD_LIST] = {true, do_guard_list},
     [DEED_GUARD_RELEASE] = {true, do_guard_release},
     [DEED_GUARD_DROP] = {true, do_guard_drop},

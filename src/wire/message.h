@@ -111,8 +111,14 @@ enum deed_kind {
     DEED_GUARD_RELEASE,
     DEED_GUARD_DROP,
     DEED_IMAGE_BUILD, /* of a tar or an OCI archive parts follow, the last of them empty */
+    DEED_EXPORT,
+    DEED_IMPORT, /* parts follow, the last of them empty */
     DEED_KIND_END
 };
+
+/* A command that does a deed finds the order on this descriptor, as a record, if the variable says so. */
+#define DEED_ORDER_VARIABLE "PALE_ORDER"
+#define DEED_ORDER_FD 3
 enum deed_type { DEED_ASK = 1, DEED_DONE, DEED_PART /* bytes, opaque to paled, at most FRAME_DATA_MAX */ };
 
 struct msg_deed {
@@ -120,14 +126,14 @@ struct msg_deed {
     const char *id;       /* which box; "" of a new one */
     const char *name;     /* of a new one, or the new name; DEED_FORK: of the forks; of an image */
     const char *tenant;   /* "": the user's own */
-    const char *policy;   /* JSON as a policy file has it; "": the defaults */
+    const char *policy;   /* JSON as a policy file has it; "": the defaults, DEED_IMPORT: what the archive wishes */
     const char *sets;     /* lines KEY TAB VALUE on top of it; DEED_IMAGE_BUILD: what its source takes */
     bool start;           /* a new box is started at once */
     bool only_idle;       /* DEED_STOP: only if no command runs */
     uint64_t born;        /* which box of that id; 0: whichever there is */
     bool narrower;        /* DEED_POLICY: only what is within the policy there is */
     const char *caller;   /* for whom it is, as in msg_preface */
-    const char *snapshot; /* of that name; DEED_SNAPSHOT: "" for one of ours, DEED_FORK: "" for the box as it is now */
+    const char *snapshot; /* of that name; DEED_SNAPSHOT: "" for one of ours, DEED_FORK, DEED_EXPORT: "" for the box as it is now */
     uint64_t count;       /* DEED_FORK: how many; DEED_GUARD_RELEASE, DEED_GUARD_DROP: which */
     bool force;           /* DEED_RESTORE, DEED_DISCARD: whatever runs is ended */
     bool again;           /* DEED_SNAPSHOT: one of that name that is there will do */
@@ -135,8 +141,8 @@ struct msg_deed {
     bool by_hand;         /* DEED_MAKE: it keeps no automatic snapshots */
     const char *paths;    /* DEED_DIFF, DEED_APPLY, DEED_DISCARD: a list in JSON of those it is about; "": all */
     const char *until;    /* DEED_DIFF: a second snapshot; "": the box as it is now. The first is `snapshot`; "": what it began with.
-                           * DEED_IMAGE_BUILD: how to tell how far it is, "lines" or "events"; "": not at all */
-    const char *form;     /* DEED_DIFF: a name of enum rendition_form; DEED_IMAGE_BUILD: the source */
+                           * DEED_IMAGE_BUILD, DEED_IMPORT: how to tell how far it is, "lines" or "events"; "": not at all */
+    const char *form;     /* DEED_DIFF: a name of enum rendition_form; DEED_IMAGE_BUILD: the source; DEED_EXPORT: zstd or plain */
     bool guarded;         /* DEED_APPLY: also what the host would run or obey */
     bool dry;             /* DEED_APPLY, DEED_GC: tell what would become of each, change nothing */
     bool images;          /* DEED_GC: also images that nobody needs */

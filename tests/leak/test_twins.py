@@ -168,6 +168,7 @@ def test_c27_a_token_reaches_its_box_and_does_what_it_may(wall):
     with served(wall.pale) as d:
         api = d.rest
         api.make("mine"), api.make("other")
+        api.out("mine", "echo 1 > ~/f")
         token = api.token_for(scope="box", box="mine", rights=["file.read"])["token"]
         by = api.by(token)
         tried = {"another box": by.ask("GET", "/v1/boxes/other/files/list?path=/").status, "a right": by.ask("POST", "/v1/boxes/mine/exec", {"command": "true"}).status}
@@ -175,10 +176,12 @@ def test_c27_a_token_reaches_its_box_and_does_what_it_may(wall):
             message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "write", "arguments": {"path": "/tmp/x", "content": "x"}}}
             a = by.ask("POST", f"/mcp/{box}", message)
             tried[f"a tool in {box}"] = 200 if api.ask("GET", f"/v1/boxes/{box}/files?path=/tmp/x").status == 200 else a.status if a.status != 200 else "refused"
+        # A file that it may read, and with it a policy that it may not.
+        tried["an export"] = by.ask("GET", "/v1/boxes/mine/export").status
         assert by.ask("GET", "/v1/boxes/mine/files/list?path=/").status == 200
-        wall.judge(200 in tried.values(), tried)
+        wall.judge(all(tried[k] == 200 for k in ("another box", "a right", "an export")) if wall.weakened else 200 in tried.values(), tried)
         if not wall.weakened:
-            assert tried["another box"] == tried["a tool in other"] == 404 and tried["a right"] == 403
+            assert tried["another box"] == tried["a tool in other"] == 404 and tried["a right"] == tried["an export"] == 403
 
 
 @pytest.mark.weaken("widen")

@@ -16,7 +16,7 @@ import time
 import pytest
 
 from harness import wait_until
-from operations import ENDLESS, GOOD, METHODS, Scene, operations
+from operations import ENDLESS, GOOD, MAKES, METHODS, Scene, operations
 from rest import CODES, Wire, check_problem, exchange, request_bytes
 
 WAIT = 20
@@ -287,7 +287,7 @@ ABSURD = ["..", ".", "%2e%2e", "%2e%2e%2f%2e%2e", "..%2f..%2fetc%2fpasswd", "%2f
           "0123456789abcde", "0123456789abcdef", "ffffffffffffffff0", "{box}", "%7Bbox%7D", "a" * 3000]
 
 
-@pytest.mark.parametrize("name", sorted(n for n in GOOD if n not in ("box.ensure", "image.import")))
+@pytest.mark.parametrize("name", sorted(n for n in GOOD if n not in MAKES | {"image.import"}))
 def test_absurd_ids(world, name):
     op, good = world.ops[name], world.request(name)
     for param in op.params:
@@ -301,12 +301,13 @@ def test_absurd_ids(world, name):
             world.refused(good.bytes(path=path + ("?" + query if query else "")), f"{param} = {value[:60]}")
 
 
-def test_absurd_names_to_ensure(world):
-    good = world.request("box.ensure")
+@pytest.mark.parametrize("name", sorted(MAKES))
+def test_absurd_names_to_make(world, name):
+    good = world.request(name)
     for value in ABSURD:
         if re.fullmatch("[a-z0-9][a-z0-9-]{0,62}", value):
             continue
-        world.refused(good.bytes(path=f"/v1/boxes/{value.replace(' ', '%20')}"), value[:60])
+        world.refused(good.bytes(path=good.op.path.replace("{box}", value.replace(" ", "%20"))), value[:60])
 
 
 def test_absurd_names_to_import(world):

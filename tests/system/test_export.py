@@ -27,15 +27,15 @@ for top in sys.argv[1:]:
             what = os.readlink(p) if k == stat.S_IFLNK else hashlib.sha256(open(p, "rb").read()).digest() if k == stat.S_IFREG else b""
             size = s.st_size if k == stat.S_IFREG else 0
             more = sorted((n, os.getxattr(p, n)) for n in os.listxattr(p)) if k in (stat.S_IFREG, stat.S_IFDIR) else []
-            print(sorted([(p, oct(s.st_mode), more, size, what.hex(), int(s.st_mtime) if k != stat.S_IFLNK else 0, s.st_nlink if k == stat.S_IFREG else 0)]))
+            print(sorted([(p, oct(s.st_mode), more, size, what.hex(), int(s.st_mtime), s.st_nlink if k == stat.S_IFREG else 0)]))
 """
 WRITES = r"""set -e
-cd ~; mkdir -p deep/a/b/c empty; echo hello > deep/a/b/c/f; chmod 640 deep/a/b/c/f; echo x > x; ln x deep/y; ln -s ../nowhere deep/link; ln -s /etc/passwd abs
+cd ~; mkdir -p deep/a/b/c empty; echo hello > deep/a/b/c/f; chmod 640 deep/a/b/c/f; echo x > x; ln x deep/y; ln -s ../nowhere deep/link; ln -s /etc/passwd abs; touch -h -d '2001-02-03 04:05:06' abs deep/link deep/a
 mkdir ro; echo r > ro/r; chmod 444 ro/r; chmod 555 ro; mkdir -m 1777 sticky; truncate -s 50M sparse; printf end >> sparse; head -c 3000000 /dev/urandom > big
 : > none; printf '\0' > zero; touch "$(printf 'a\nb\033[31m')" "$(printf '\377\376')" 'sp ace' -- -dash 'quote"' '*'; mkdir "$L"; echo long > "$L/$L"
 mkfifo pipe; echo t > /tmp/t; mkdir /tmp/d
 python3 -c "import os; os.setxattr('x', 'user.one', bytes(range(256))); os.setxattr('x', 'user.two', b''); os.setxattr('deep', 'user.' + 'n' * 250, b'v' * 3000); os.setxattr('deep/a', 'user.d', b'x')"
-cd "$P"; echo new > changed; rm gone; rm -r tree; mkdir tree; echo n > tree/n; rm -r old; echo file > old; chmod 700 kept; ln -s kept link; rm "$L"
+cd "$P"; echo new > changed; rm gone; rm -r tree; mkdir tree; echo n > tree/n; rm -r old; echo file > old; chmod 700 kept; ln -s kept link; touch -h -d '2002-03-04' link; rm "$L"
 mkdir shut; echo s > shut/s; rm part/inner; chmod 555 part; rm deep/er/f
 """
 

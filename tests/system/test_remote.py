@@ -637,8 +637,29 @@ def stays_here(*words):
 
 do_claude, do_codex, do_gemini, do_qwen, do_opencode, do_copilot = map(stays_here, ("claude", "codex", "gemini", "qwen", "opencode", "copilot"))
 do_agent = stays_here("agent", "--", "true")
-do_export = stays_here("export", "b")
-do_import = stays_here("import", "/none", "n")
+
+
+def do_export(u, b):
+    archive = pathlib.Path(u.pale.home) / "b.tar.zst"
+    r = u.ok("export", "-o", archive, b)
+    assert r.text.startswith(f"exported box {b} to {archive}: an archive of ") and archive.stat().st_size > 100
+    assert u.json("export", "--json", "-f", "-o", archive, b)["archive_bytes"] == archive.stat().st_size
+    assert u.ok("export", "--plain", "-o", "-", b).out[:16] == b"pale-export.json"
+    for words, says in (((b,), "-f"), (("--at", "none", "-o", "-", b), "no snapshot"), (("-o", "-", "nobody"), "nobody"), (("-o", "-", "../x"), "name")):
+        r = u.run("export", *words, cwd=u.pale.home)
+        assert r.code == 125 and says in r.errors and r.out == b"", r
+
+
+def do_import(u, b):
+    archive = pathlib.Path(u.pale.home) / "i.tar.zst"
+    u.ok("export", "-o", archive, b)
+    assert u.ok("import", archive, "i1").text.startswith("box i1 [user] id=")
+    made = u.json("import", "--json", "--memory", "200M", "-", "i2", input=archive.read_bytes())
+    assert made["from"] == b and u.json("inspect", "--json", "i2")["policy"]["limits"]["memory"]["value"] == 200 << 20
+    for words, says in (((archive, "i1"), "already"), (("/none", "x"), "/none"), (("/dev/zero", "x"), "no file"), ((archive, "-x"), ""), (("--read", "etc", archive, "x"), "write all of it")):
+        r = u.run("import", *words)
+        assert r.code == 125 and says in r.errors, r
+    u.ok("rm", "i1", "i2")
 
 
 def do_image(u, b):

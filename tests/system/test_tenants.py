@@ -10,7 +10,7 @@ import time
 import pytest
 
 from harness import wait_until
-from operations import ENDLESS, GOOD, Scene, operations
+from operations import ENDLESS, GOOD, MAKES, Scene, operations
 from rest import Rest, Wire, check_problem, query
 
 UNKNOWN = "0123456789abcdef"
@@ -45,7 +45,7 @@ class World:
     def token_of(self, caller, op, r):
         """Most are good for all; some are made for the request."""
         if caller == "box":
-            return self.token(scope="box", box=r.params.get("box", self.mine.box) if op.name != "box.ensure" else self.mine.box)
+            return self.token(scope="box", box=r.params.get("box", self.mine.box) if op.name not in MAKES else self.mine.box)
         if caller == "lacks":
             if op.operators_only:
                 return self.token(rights=sorted(self.rights - {op.right}))
@@ -96,7 +96,7 @@ def test_every_caller_on_every_box(world, name):
         good = GOOD[name](op, world.mine)
         token, refusal = world.token_of(caller, op, good), world.may(caller, op)
         told = world.ask(token, good)
-        has_box = "box" in op.params and name != "box.ensure"
+        has_box = "box" in op.params and name not in MAKES
         want = refusal or (404 if has_box and caller not in SEES else op.status)
         if name in ("box.freeze", "box.thaw") and want == 200 and told[0] == 501:
             want = 501  # nothing on this host can freeze a box
@@ -113,7 +113,7 @@ def test_every_caller_on_every_box(world, name):
 
 
 def test_an_operator_finds_a_box_that_is_not_there_no_more_than_others(world):
-    for name in sorted(n for n, op in world.ops.items() if "box" in op.params and n != "box.ensure"):
+    for name in sorted(n for n, op in world.ops.items() if "box" in op.params and n not in MAKES):
         r = GOOD[name](world.ops[name], world.mine)
         assert world.ask(world.tokens["operator"], r.but(params={**r.params, "box": UNKNOWN}))[0] == 404, name
 
@@ -139,7 +139,7 @@ def test_a_tenant_names_no_tenant_but_himself(world):
     me = Rest(world.port, world.tokens["owner"])
     for other in ("two", "nobody", ""):
         for method, path, body in (("GET", query("/v1/boxes", tenant=other), None), ("POST", "/v1/boxes", {"name": "t", "tenant": other}),
-                                   ("PUT", "/v1/boxes/t", {"tenant": other})):
+                                   ("PUT", "/v1/boxes/t", {"tenant": other}), ("POST", query("/v1/boxes/t/import", tenant=other), None)):
             p = me.bad(method, path, body, 403, "denied")
             assert "one" in p["detail"] and "operator" in p["detail"], p
     me.bad("GET", "/v1/boxes/t", status=404)
