@@ -151,9 +151,10 @@ int change_close_open(struct change *c, int *ret, bool *ret_changed, struct pale
     *ret = c->stack.below_open;
     if (empty)
         return 0;
-    /* One with nothing in it may have been lost with the power; closed, it must be there. */
-    if ((r = layerdir_make(c->place, c->stack.open, &c->policy, true, e)) < 0 || (r = layerdir_settle(c->place, c->stack.open, e)) < 0 ||
-        (r = layerdir_keep(c->place, c->stack.open, e)) < 0 || (r = open_on(c, next, true, e)) < 0)
+    /* One with nothing in it may have been lost with the power; closed, it must be there. What only the kernel needed in it goes when its
+     * digest is made: nobody waits for that. */
+    if ((r = layerdir_make(c->place, c->stack.open, &c->policy, true, e)) < 0 || (r = layerdir_keep(c->place, c->stack.open, e)) < 0 ||
+        (r = open_on(c, next, true, e)) < 0)
         return r;
     return stack_close(&c->stack, next, clock_unix_ms(), ret, e);
 }

@@ -155,7 +155,9 @@ static void choose(const struct round *r, const struct stack *s, struct work *re
 static int do_digest(const struct round *r, struct work *w, struct pale_err *e)
 {
     struct layerwork_finding f;
-    int res = layerwork_digest(r->place, w->id, &f, e);
+    int res = layerdir_settle(r->place, w->id, e);
+    if (res == 0)
+        res = layerwork_digest(r->place, w->id, &f, e);
     if (res < 0)
         return res;
     memcpy(w->digest, f.digest, sizeof(w->digest));
