@@ -39,9 +39,21 @@ int change_begin(struct change *c, const struct place *p, const char *caller, st
     return r;
 }
 
+/* The keeper that comes after gets itself ready. Where that fails change_resume tries again, and tells why. */
+static void while_it_dies(void *arg, int home_fd)
+{
+    struct change *c = arg;
+    struct pale_err ignored;
+    c->next.caller = c->caller;
+    if (reach_start_next(&c->next, c->place, home_fd, &ignored) < 0)
+        own_close(&c->next.fd);
+}
+
 int change_halt(struct change *c, enum life_stop_when when, struct pale_err *e)
 {
     c->stopped_us = clock_us();
+    c->halted.meanwhile = while_it_dies;
+    c->halted.arg = c;
     return life_halt(c->place, when, c->caller, &c->halted, e);
 }
 
@@ -96,12 +108,9 @@ void change_restart(struct change *c)
 {
     struct pale_err ignored;
     own_close(&c->halted.lock_fd);
-    if (!c->halted.ran || c->next.starting > 0)
-        return;
-    c->next.caller = c->caller;
-    /* One that does not even begin to start is tried again by change_resume, and tells why. */
-    if (reach_start(&c->next, c->place, c->halted.home_fd, &ignored) < 0)
-        own_close(&c->next.fd);
+    /* That one has ended meanwhile change_resume finds out, which starts another. */
+    if (c->next.waits)
+        (void)!reach_let_go(&c->next, &ignored);
 }
 
 int change_resume(struct change *c, int so_far, uint64_t *ret_pause_us, struct pale_err *e)

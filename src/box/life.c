@@ -305,6 +305,8 @@ int life_halt(const struct place *p, enum life_stop_when when, const char *calle
         int r = ask_stop(p, when, caller, &h.home_fd, e);
         if (r < 0 && r != -PALE_NOT_FOUND)
             return r;
+        if (r == 0 && !h.ran && ret->meanwhile)
+            ret->meanwhile(ret->arg, h.home_fd);
         h.ran = h.ran || r == 0;
         own_fd fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
@@ -316,7 +318,9 @@ int life_halt(const struct place *p, enum life_stop_when when, const char *calle
         if (held == 0) {
             if ((r = life_clear(p, e)) < 0)
                 return r;
-            *ret = (struct life_halted){.lock_fd = take_fd(&fd), .home_fd = take_fd(&h.home_fd), .ran = h.ran};
+            ret->lock_fd = take_fd(&fd);
+            ret->home_fd = take_fd(&h.home_fd);
+            ret->ran = h.ran;
             return 0;
         }
     } while (clock_ms() < until);
@@ -325,7 +329,7 @@ int life_halt(const struct place *p, enum life_stop_when when, const char *calle
 
 int life_stop(const struct place *p, enum life_stop_when when, const char *caller, struct pale_err *e)
 {
-    struct life_halted h;
+    struct life_halted h = {.lock_fd = -1, .home_fd = -1};
     int r = life_halt(p, when, caller, &h, e);
     if (r == 0)
         life_halted_done(&h);

@@ -91,6 +91,7 @@ struct kjob {
 
 /* The proof that is under way, and what the last full one was. */
 struct proof {
+    bool surveyed;           /* what there is to know of ourselves is known */
     bool asked;              /* init has the question */
     bool at_start, reported; /* the one that decides whether the box is handed over; its report is here */
     bool full;
@@ -138,12 +139,13 @@ struct keeper {
     char name[BOX_NAME_MAX + 1], id[BOX_ID_LEN + 1], policy_digest[SHA256_HEX];
     const char *data_dir, *state_dir, *socket_path; /* NULL for a one-shot box */
     bool once;
+    bool next;           /* it was started while its predecessor ended */
     const char *starter; /* for whom it was started */
     uint64_t weaken;
     uint64_t started_unix_ms;
     struct policy policy;
     struct ids ids;
-    char runtime_dir[RUNTIME_BYTES_MAX + 1];
+    char runtime_dir[RUNTIME_BYTES_MAX + 1], etc_dir[RUNTIME_BYTES_MAX + 64];
     int etc_lock, claims, image_lock; /* held while the box lives */
     int ids_home;                     /* where the box's user namespace was made, for our successor too; -1: in ours */
     int policy_fd;                    /* until what was read is sure to be on the disk */
@@ -196,6 +198,8 @@ void keeper_check_done(struct keeper *k);
 
 /* --- proof.c: the receipt --- */
 void proof_init(struct proof *p);
+/* What the report is compared with and no box has a part in; proof_plan does it unless it was done before. */
+void proof_survey(struct keeper *k);
 /* Decides which probe this box gets and makes ready what it needs on the host. Before the keeper locks itself up. */
 int proof_plan(struct keeper *k, struct pale_err *e) MUST_CHECK;
 /* Sends the question to init. */

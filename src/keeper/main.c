@@ -3,6 +3,7 @@
  *
  *     pale-keeper once NAME ID                         a box for one client, on descriptor 3, policy in its first frame
  *     pale-keeper box  NAME ID DATA STATE SOCKET [home]  a lasting box; descriptor 3 is told when it is ready, 4 is a home for its ids
+ *     pale-keeper next …                               the same before the box before it is gone: waits for ASK_GO on descriptor 3
  *     pale-keeper home                                 makes a home for the ids of many boxes and sends it to descriptor 3
  *
  * main() reads as the list of stages; a stage that fails tells descriptor 3 why and ends the program. */
@@ -20,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -156,7 +158,8 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     sigset_t mask;
     bool once = argc == 4 && strcmp(argv[1], "once") == 0;
     bool home = argc == 9 && strcmp(argv[8], "home") == 0;
-    bool box = (argc == 8 || home) && strcmp(argv[1], "box") == 0;
+    bool next = (argc == 8 || home) && strcmp(argv[1], "next") == 0;
+    bool box = next || ((argc == 8 || home) && strcmp(argv[1], "box") == 0);
     if (!once && !box)
         return err_set(e, PALE_BAD_INPUT, "pale-keeper is started by pale, not by hand");
     if (!path_is_box_name(argv[2]) || strlen(argv[3]) != BOX_ID_LEN || (box && !client_is_caller(argv[7])))
@@ -164,6 +167,7 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     slice_shorten();
     k->page_bytes = sysconf(_SC_PAGESIZE);
     k->once = once;
+    k->next = next;
     k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = -1;
     k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1, .user_ns = -1, .mount_ns = -1};
     k->etc_lock = k->claims = k->image_lock = k->policy_fd = k->disk_fd = -1;
@@ -187,34 +191,6 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
         return err_os(e, "settle");
     signal(SIGPIPE, SIG_IGN);
     return loop_open(&k->loop, e);
-}
-
-/* Needs: the state folder. Gives up: nothing. A second keeper of the same box stops here. */
-static int stage_lock(struct keeper *k, struct pale_err *e)
-{
-    char path[PATH_BYTES_MAX];
-    if (k->once)
-        return 0;
-    snprintf(path, sizeof(path), "%s/lock", k->state_dir);
-    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_os(e, "open %s", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "another keeper has this box") : err_os(e, "lock %s", path);
-    handover_read(k);
-    return 0; /* held until the process ends */
-}
-
-/* Asks systemd for a group, where it hands them out. It does its work while we do ours; stage_limits takes the answer. */
-static int stage_scope(struct keeper *k, struct pale_err *e)
-{
-    char description[16 + sizeof(k->name)];
-    (void)e;
-    if (is_weak(k->weaken, WEAKEN_LIMITS) || !scope_is_needed())
-        return 0;
-    snprintf(description, sizeof(description), "pale box %s", k->name);
-    scope_ask(&k->scope, k->id, description);
-    return 0;
 }
 
 /* The canonical policy: from the state folder, or the first frame of the only client. */
@@ -249,6 +225,76 @@ static int stage_policy(struct keeper *k, struct pale_err *e)
         r = policy_held(&k->policy, e);
     sha256_hex(text.data, text.len, k->policy_digest); /* what was parsed is canonical: its digest is the policy's */
     return r;
+}
+
+/* Needs: nothing of the box but its policy. What every wall needs and no box owns, so that it may be had while the box before still ends.
+ */
+static int stage_ground(struct keeper *k, struct pale_err *e)
+{
+    uint64_t seed = 0;
+    int r = place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
+    for (int i = 0; i < 8; i++)
+        seed = seed * 31 + (uint64_t)k->id[i + 8];
+    if (r < 0 || (r = ids_choose(&k->ids, seed, k->policy.image ? IDS_WANT_ROOT : k->once ? IDS_WANT_ONE : IDS_WANT_MANY, e)) < 0)
+        return r;
+    /* Kept for the next keeper of the box (client.c, stop): the two set-id programs take a quarter of a start's time. */
+    if (!k->once && k->ids.by_helper && k->ids_home < 0 && (k->ids_home = ids_make_home(&k->ids, e)) < 0)
+        return k->ids_home;
+    r = etc_prepare(k->runtime_dir, &k->ids, k->etc_dir, sizeof(k->etc_dir), &k->etc_lock, e);
+    if (r == 0 && k->next)
+        proof_survey(k);
+    return r;
+}
+
+/* Needs: nothing of the box was touched. Who started us early lets us go when the box is ours, or is gone and we are not needed. */
+static int stage_await(struct keeper *k, struct pale_err *e)
+{
+    uint8_t head[FRAME_HEAD];
+    if (!k->next)
+        return 0;
+    ssize_t n = fd_read_full(FIRST_CLIENT, head, sizeof(head));
+    return n == (ssize_t)sizeof(head) && head[4] == ASK_GO ? 0
+                                                           : err_set(e, PALE_GONE, "whoever started the keeper does not need it any more");
+}
+
+/* Whoever changes a policy gives another file its name; ours is open, so no other has its number. */
+static bool is_policy_of_now(const struct keeper *k)
+{
+    char path[PATH_BYTES_MAX];
+    struct stat now, then;
+    snprintf(path, sizeof(path), "%s/policy", k->state_dir);
+    return lstat(path, &now) == 0 && fstat(k->policy_fd, &then) == 0 && now.st_ino == then.st_ino && now.st_dev == then.st_dev;
+}
+
+/* Needs: the state folder. Gives up: nothing. A second keeper of the same box stops here. */
+static int stage_lock(struct keeper *k, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    if (k->once)
+        return 0;
+    snprintf(path, sizeof(path), "%s/lock", k->state_dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_os(e, "open %s", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "another keeper has this box") : err_os(e, "lock %s", path);
+    /* Held until the process ends. The policy was read before. */
+    if (!is_policy_of_now(k))
+        return err_set(e, PALE_BUSY, "the policy of box %s has changed while it was started; try again", k->name);
+    handover_read(k);
+    return 0;
+}
+
+/* Asks systemd for a group, where it hands them out. It does its work while we do ours; stage_limits takes the answer. */
+static int stage_scope(struct keeper *k, struct pale_err *e)
+{
+    char description[16 + sizeof(k->name)];
+    (void)e;
+    if (is_weak(k->weaken, WEAKEN_LIMITS) || !scope_is_needed())
+        return 0;
+    snprintf(description, sizeof(description), "pale box %s", k->name);
+    scope_ask(&k->scope, k->id, description);
+    return 0;
 }
 
 /* Before the effect: that this box is about to exist, with which policy. */
@@ -318,9 +364,7 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     const struct policy *p = &k->policy;
     const char *paths[2 * POLICY_LIST_MAX + 2];
     size_t n = 0;
-    int r = place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
-    if (r < 0)
-        return r;
+    int r = 0;
     if (k->data_dir)
         paths[n++] = k->data_dir;
     if (p->project == PROJECT_LIVE && p->project_path)
@@ -348,22 +392,12 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
 /* Needs: the starter's view of the host. Builds the wall and starts init behind it. */
 static int stage_wall(struct keeper *k, struct pale_err *e)
 {
-    char init[PATH_BYTES_MAX], etc[PATH_BYTES_MAX], hex[SHA256_HEX], machine[33];
+    char init[PATH_BYTES_MAX], hex[SHA256_HEX], machine[33];
     int r = place_program("pale-init", init, sizeof(init), e);
     if (r < 0)
         return r;
     sha256_hex(k->id, strlen(k->id), hex);
     snprintf(machine, sizeof(machine), "%.32s", hex);
-    uint64_t seed = 0;
-    for (int i = 0; i < 8; i++)
-        seed = seed * 31 + (uint64_t)k->id[i + 8];
-    if ((r = ids_choose(&k->ids, seed, k->policy.image ? IDS_WANT_ROOT : k->once ? IDS_WANT_ONE : IDS_WANT_MANY, e)) < 0)
-        return r;
-    /* Kept for the next keeper of the box (client.c, stop): the two set-id programs take a quarter of a start's time. */
-    if (!k->once && k->ids.by_helper && k->ids_home < 0 && (k->ids_home = ids_make_home(&k->ids, e)) < 0)
-        return k->ids_home;
-    if ((r = etc_prepare(k->runtime_dir, &k->ids, etc, sizeof(etc), &k->etc_lock, e)) < 0)
-        return r;
     k->scratch_bytes = k->policy.limits[LIMIT_DISK].value ? k->policy.limits[LIMIT_DISK].value : k->policy.limits[LIMIT_MEMORY].value;
     own_strata strata = {0};
     if ((r = strata_find(k, &strata, e)) < 0)
@@ -379,7 +413,7 @@ static int stage_wall(struct keeper *k, struct pale_err *e)
         .project_from = strata.project_from,
         .open_layer = strata.open[0] ? strata.open : NULL,
         .image_root = strata.image[0] ? strata.image : NULL,
-        .etc_dir = etc,
+        .etc_dir = k->etc_dir,
         .init_path = init,
         .scratch_bytes = k->scratch_bytes,
         .weaken = k->weaken,
@@ -552,8 +586,8 @@ static int home_main(void)
 int main(int argc, char **argv)
 {
     static int (*const stages[])(struct keeper * k, struct pale_err * e) = {
-        stage_lock,  stage_scope, stage_policy, stage_audit, stage_claim,   stage_limits,  stage_wall,        stage_ward,
-        stage_proof, stage_keep,  stage_allot,  stage_serve, stage_lock_up, stage_receipt, stage_first_client};
+        stage_policy, stage_ground, stage_await, stage_lock,  stage_scope, stage_audit,   stage_claim,   stage_limits,      stage_wall,
+        stage_ward,   stage_proof,  stage_keep,  stage_allot, stage_serve, stage_lock_up, stage_receipt, stage_first_client};
     struct pale_err e = {0};
     if (argc == 2 && strcmp(argv[1], "home") == 0)
         return home_main();
