@@ -470,11 +470,14 @@ static int stage_serve(struct keeper *k, struct pale_err *e)
     return 0;
 }
 
-/* Who hears that a box is ready may count on finding it again after a power cut: its policy goes to the disk, which takes its time,
- * while the wall is built. */
+/* Who hears that a box is ready may count on finding it again after a power cut: its policy, and a list of layers that has just become
+ * another, go to the disk, which takes its time, while the wall is built. */
 static int stage_keep(struct keeper *k, struct pale_err *e)
 {
     int r = k->policy_fd >= 0 && fsync(k->policy_fd) < 0 ? err_os(e, "write the policy of %s to the disk", k->name) : 0;
+    own_fd dir = r == 0 && k->next ? open(k->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (r == 0 && k->next && (dir < 0 || fsync(dir) < 0))
+        r = err_os(e, "write %s to the disk", k->state_dir);
     own_close(&k->policy_fd);
     return r;
 }
