@@ -349,6 +349,10 @@ void tidy_behind(const struct place *p, bool at_work)
     struct tidy_result ignored;
     struct pale_err e;
     int status;
+    own_fd lock = open_lock(p, 0);
+    if (lock >= 0 && who_is_behind(lock) > 0)
+        return; /* and finds what there is to do when it is quiet */
+    own_close(&lock);
     pid_t pid = fork();
     if (pid == 0) {
         /* Nobody waits for the child of a child that is gone. */

@@ -156,7 +156,8 @@ struct keeper {
     int disk_fd;        /* a folder of the open layer, where the policy limits what the box has on the disk; else -1 */
     struct scope scope; /* where systemd hands out cgroups */
     struct cgroup cgroup;
-    char cgroup_base[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4]; /* the folders the box's groups are removed from */
+    struct cgroup_host host; /* where the box's groups are made, and removed from */
+    bool host_found;
     bool limits_by_watchdog, watchdog_on, watchdog_looks;
     const char *memory_by; /* what holds the memory limit */
     uint64_t cpus;         /* of the host */

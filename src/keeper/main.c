@@ -241,9 +241,13 @@ static int stage_ground(struct keeper *k, struct pale_err *e)
     if (!k->once && k->ids.by_helper && k->ids_home < 0 && (k->ids_home = ids_make_home(&k->ids, e)) < 0)
         return k->ids_home;
     r = etc_prepare(k->runtime_dir, &k->ids, k->etc_dir, sizeof(k->etc_dir), &k->etc_lock, e);
-    if (r == 0 && k->next)
-        proof_survey(k);
-    return r;
+    if (r < 0 || !k->next)
+        return r;
+    proof_survey(k);
+    k->host_found = !scope_is_needed(); /* else it depends on what stage_scope asks for */
+    if (k->host_found)
+        cgroup_find(NULL, &k->host);
+    return 0;
 }
 
 /* Needs: nothing of the box was touched. Who started us early lets us go when the box is ours, or is gone and we are not needed. */
@@ -328,28 +332,26 @@ static int stage_audit(struct keeper *k, struct pale_err *e)
 /* A limit that was asked for holds or the box does not start; a default may fall to the watchdog. */
 static int stage_limits(struct keeper *k, struct pale_err *e)
 {
-    struct cgroup_host host;
     const struct policy_limit *lim = k->policy.limits;
     struct cgroup_limits want = {0};
     if (is_weak(k->weaken, WEAKEN_LIMITS))
         return 0;
-    cgroup_find(&k->scope, &host);
-    if (lim[LIMIT_MEMORY].value && (host.has[CGROUP_MEMORY] || lim[LIMIT_MEMORY].asked))
+    if (!k->host_found)
+        cgroup_find(&k->scope, &k->host);
+    if (lim[LIMIT_MEMORY].value && (k->host.has[CGROUP_MEMORY] || lim[LIMIT_MEMORY].asked))
         want.memory_bytes = lim[LIMIT_MEMORY].value;
     k->limits_by_watchdog = lim[LIMIT_MEMORY].value && !want.memory_bytes;
     if (lim[LIMIT_MEMORY].value)
-        k->memory_by = want.memory_bytes ? host.version == 2 ? "cgroup v2" : "cgroup v1" : "the keeper's watchdog";
-    if (lim[LIMIT_PROCESSES].value && host.has[CGROUP_PIDS])
+        k->memory_by = want.memory_bytes ? k->host.version == 2 ? "cgroup v2" : "cgroup v1" : "the keeper's watchdog";
+    if (lim[LIMIT_PROCESSES].value && k->host.has[CGROUP_PIDS])
         want.processes = 2 * lim[LIMIT_PROCESSES].value + 4; /* a second lock; our own processes count in it */
     k->group_processes = want.processes;
     want.cpu_milli = lim[LIMIT_CPU_SHARE].value;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     k->cpus = cpus > 0 ? (uint64_t)cpus : 1;
-    want.count_cpu = lim[LIMIT_CPU_TIME].value && host.has[CGROUP_CPUACCT];
-    want.freezer = !k->once && host.has[CGROUP_FREEZER];
-    for (int c = 0; c < CGROUP_CONTROLLERS; c++)
-        snprintf(k->cgroup_base[c], sizeof(k->cgroup_base[c]), "%s", host.base[c]);
-    int r = cgroup_create(&host, k->id, &want, &k->cgroup, e);
+    want.count_cpu = lim[LIMIT_CPU_TIME].value && k->host.has[CGROUP_CPUACCT];
+    want.freezer = !k->once && k->host.has[CGROUP_FREEZER];
+    int r = cgroup_create(&k->host, k->id, &want, &k->cgroup, e);
     return r < 0 ? err_prefix(e, "the policy asks for a limit that cannot be held here (`pale doctor` says what is missing)") : 0;
 }
 
@@ -509,7 +511,7 @@ static int stage_lock_up(struct keeper *k, struct pale_err *e)
         paths[n++] = k->proof.proved.dir;
     for (int c = 0; c < CGROUP_CONTROLLERS; c++)
         if (k->cgroup.used[c])
-            paths[n++] = k->cgroup_base[c];
+            paths[n++] = k->host.base[c];
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_os(e, "give up new privileges");
     if (landlock_abi() != 0 && (r = landlock_restrict_writes(paths, n, false, e)) < 0)
