@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "box/allot.h"
 #include "box/audit.h"
 #include "box/copying.h"
@@ -105,10 +104,10 @@ static void while_it_dies(void *arg, int home_fd)
     struct pale_err ignored;
     bool empty = true;
     c->next.caller = c->caller;
-    if (reach_start_next(&c->next, c->place, home_fd, &ignored) < 0)
+    if (!c->next.waits && reach_start_next(&c->next, c->place, home_fd, &ignored) < 0)
         own_close(&c->next.fd);
     /* Where what a box has written is counted, a full one has no room for a folder before it is stopped. */
-    if (!allot_is_wanted(&c->policy) && change_is_empty(c, &empty, &ignored) == 0 && !empty &&
+    if (!c->next_open[0] && !allot_is_wanted(&c->policy) && change_is_empty(c, &empty, &ignored) == 0 && !empty &&
         open_on(c, c->next_open, false, &ignored) < 0)
         c->next_open[0] = 0;
 }

@@ -193,6 +193,45 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     return loop_open(&k->loop, e);
 }
 
+/* Held until the process ends. */
+static int lock_box(struct keeper *k, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    snprintf(path, sizeof(path), "%s/lock", k->state_dir);
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_os(e, "open %s", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "another keeper has this box") : err_os(e, "lock %s", path);
+    handover_read(k);
+    return 0;
+}
+
+/* Needs: the state folder. Gives up: nothing. A second keeper of the same box stops here; one that comes next waits for its turn below. */
+static int stage_lock(struct keeper *k, struct pale_err *e)
+{
+    return k->once || k->next ? 0 : lock_box(k, e);
+}
+
+/* Asks systemd for a group, where it hands them out. It does its work while we do ours; stage_limits takes the answer. */
+static void ask_scope(struct keeper *k)
+{
+    char description[16 + sizeof(k->name)];
+    if (is_weak(k->weaken, WEAKEN_LIMITS) || !scope_is_needed())
+        return;
+    snprintf(description, sizeof(description), "pale box %s", k->name);
+    scope_ask(&k->scope, k->id, description);
+}
+
+/* Needs: the box is ours. */
+static int stage_scope(struct keeper *k, struct pale_err *e)
+{
+    (void)e;
+    if (!k->next)
+        ask_scope(k);
+    return 0;
+}
+
 /* The canonical policy: from the state folder, or the first frame of the only client. */
 static int stage_policy(struct keeper *k, struct pale_err *e)
 {
@@ -227,12 +266,11 @@ static int stage_policy(struct keeper *k, struct pale_err *e)
     return r;
 }
 
-/* Needs: nothing of the box but its policy. What every wall needs and no box owns, so that it may be had while the box before still ends.
- */
-static int stage_ground(struct keeper *k, struct pale_err *e)
+/* What every wall needs and no box owns. */
+static int find_ground(struct keeper *k, struct pale_err *e)
 {
     uint64_t seed = 0;
-    int r = place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
+    int r = k->runtime_dir[0] ? 0 : place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
     for (int i = 0; i < 8; i++)
         seed = seed * 31 + (uint64_t)k->id[i + 8];
     if (r < 0 || (r = ids_choose(&k->ids, seed, k->policy.image ? IDS_WANT_ROOT : k->once ? IDS_WANT_ONE : IDS_WANT_MANY, e)) < 0)
@@ -240,25 +278,20 @@ static int stage_ground(struct keeper *k, struct pale_err *e)
     /* Kept for the next keeper of the box (client.c, stop): the two set-id programs take a quarter of a start's time. */
     if (!k->once && k->ids.by_helper && k->ids_home < 0 && (k->ids_home = ids_make_home(&k->ids, e)) < 0)
         return k->ids_home;
-    r = etc_prepare(k->runtime_dir, &k->ids, k->etc_dir, sizeof(k->etc_dir), &k->etc_lock, e);
-    if (r < 0 || !k->next)
+    return etc_prepare(k->runtime_dir, &k->ids, k->etc_dir, sizeof(k->etc_dir), &k->etc_lock, e);
+}
+
+/* While the box before us ends: all that needs nothing of it but the policy. */
+static int get_ready(struct keeper *k, struct pale_err *e)
+{
+    int r = find_ground(k, e);
+    if (r < 0)
         return r;
     proof_survey(k);
-    k->host_found = !scope_is_needed(); /* else it depends on what stage_scope asks for */
+    k->host_found = !scope_is_needed(); /* else it depends on what ask_scope asks for */
     if (k->host_found)
         cgroup_find(NULL, &k->host);
     return 0;
-}
-
-/* Needs: nothing of the box was touched. Who started us early lets us go when the box is ours, or is gone and we are not needed. */
-static int stage_await(struct keeper *k, struct pale_err *e)
-{
-    uint8_t head[FRAME_HEAD];
-    if (!k->next)
-        return 0;
-    ssize_t n = fd_read_full(FIRST_CLIENT, head, sizeof(head));
-    return n == (ssize_t)sizeof(head) && head[4] == ASK_GO ? 0
-                                                           : err_set(e, PALE_GONE, "whoever started the keeper does not need it any more");
 }
 
 /* Whoever changes a policy gives another file its name; ours is open, so no other has its number. */
@@ -270,35 +303,23 @@ static bool is_policy_of_now(const struct keeper *k)
     return lstat(path, &now) == 0 && fstat(k->policy_fd, &then) == 0 && now.st_ino == then.st_ino && now.st_dev == then.st_dev;
 }
 
-/* Needs: the state folder. Gives up: nothing. A second keeper of the same box stops here. */
-static int stage_lock(struct keeper *k, struct pale_err *e)
+/* Needs: nothing of the box was touched. Who started us early lets us go when the box is ours, or hangs up, and we are not needed. */
+static int stage_await(struct keeper *k, struct pale_err *e)
 {
-    char path[PATH_BYTES_MAX];
-    if (k->once)
-        return 0;
-    snprintf(path, sizeof(path), "%s/lock", k->state_dir);
-    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_os(e, "open %s", path);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "another keeper has this box") : err_os(e, "lock %s", path);
-    /* Held until the process ends. The policy was read before. */
-    if (!is_policy_of_now(k))
-        return err_set(e, PALE_BUSY, "the policy of box %s has changed while it was started; try again", k->name);
-    handover_read(k);
-    return 0;
-}
-
-/* Asks systemd for a group, where it hands them out. It does its work while we do ours; stage_limits takes the answer. */
-static int stage_scope(struct keeper *k, struct pale_err *e)
-{
-    char description[16 + sizeof(k->name)];
-    (void)e;
-    if (is_weak(k->weaken, WEAKEN_LIMITS) || !scope_is_needed())
-        return 0;
-    snprintf(description, sizeof(description), "pale box %s", k->name);
-    scope_ask(&k->scope, k->id, description);
-    return 0;
+    uint8_t head[FRAME_HEAD];
+    int r = k->next ? get_ready(k, e) : 0;
+    if (r < 0 || !k->next)
+        return r;
+    ssize_t n = fd_read_full(FIRST_CLIENT, head, sizeof(head));
+    if (n != (ssize_t)sizeof(head) || head[4] != ASK_GO)
+        return err_set(e, PALE_GONE, "whoever started the keeper does not need it any more");
+    r = lock_box(k, e);
+    /* It was read before. */
+    if (r == 0 && !is_policy_of_now(k))
+        r = err_set(e, PALE_BUSY, "the policy of box %s has changed while it was started; try again", k->name);
+    if (r == 0)
+        ask_scope(k);
+    return r;
 }
 
 /* Before the effect: that this box is about to exist, with which policy. */
@@ -366,7 +387,9 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     const struct policy *p = &k->policy;
     const char *paths[2 * POLICY_LIST_MAX + 2];
     size_t n = 0;
-    int r = 0;
+    int r = place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
+    if (r < 0)
+        return r;
     if (k->data_dir)
         paths[n++] = k->data_dir;
     if (p->project == PROJECT_LIVE && p->project_path)
@@ -389,6 +412,11 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     const struct claim c = {
         .id = k->id, .name = k->name, .paths = paths, .count = n, .wide = n > 1 || !k->data_dir || strstr(k->data_dir, "/.pale/")};
     return n ? claims_take(k->runtime_dir, &c, &k->claims, e) : 0;
+}
+
+static int stage_ground(struct keeper *k, struct pale_err *e)
+{
+    return k->next ? 0 : find_ground(k, e);
 }
 
 /* Needs: the starter's view of the host. Builds the wall and starts init behind it. */
@@ -591,8 +619,8 @@ static int home_main(void)
 int main(int argc, char **argv)
 {
     static int (*const stages[])(struct keeper * k, struct pale_err * e) = {
-        stage_policy, stage_ground, stage_await, stage_lock,  stage_scope, stage_audit,   stage_claim,   stage_limits,      stage_wall,
-        stage_ward,   stage_proof,  stage_keep,  stage_allot, stage_serve, stage_lock_up, stage_receipt, stage_first_client};
+        stage_lock, stage_scope, stage_policy, stage_await, stage_audit, stage_claim,   stage_limits,  stage_ground,      stage_wall,
+        stage_ward, stage_proof, stage_keep,   stage_allot, stage_serve, stage_lock_up, stage_receipt, stage_first_client};
     struct pale_err e = {0};
     if (argc == 2 && strcmp(argv[1], "home") == 0)
         return home_main();
