@@ -50,6 +50,13 @@ def daemon(*keys, scale=1.0):
     return look
 
 
+def layers(what):
+    """The median at the size where it is worst: it is to be the same at all."""
+    def look(result):
+        return max((s[what]["p50_ms"] for s in result.get("layers", {}).get("sizes", [])), default=None)
+    return look
+
+
 # id, what, limit, aim, unit, measures that show it, where to look
 PROMISES = (
     ("cold", "whole life of a box, `pale run` of a static true, p50, of bwrap with the same mounts", 1.0, None, "×", "cold", ratio("cold", "pale")),
@@ -65,6 +72,8 @@ PROMISES = (
     ("rest-metrics", "GET /v1/metrics with 1,000 live boxes, p99", 10.0, None, "ms", "daemon", daemon("many", "metrics", "p99_ms")),
     ("restart", "from `kill -9` of paled to its next answer with 1,000 live boxes, p99", 200.0, None, "ms", "daemon", daemon("many", "restart", "p99_ms")),
     ("daemon-rest", "memory of an idle daemon", 8.0, None, "MiB", "daemon", daemon("at_rest", "rss_kib", scale=1 / 1024)),
+    ("snapshot", "`pale snapshot` of a live box with 1 MiB and 4 GiB in it, p50", 10.0, None, "ms", "layers", layers("snapshot")),
+    ("restore", "`pale restore` of the same, p50", 10.0, None, "ms", "layers", layers("restore")),
     ("receipt-short", "the short probe of a box", 0.3, None, "ms", "receipt", probe("short_ms")),
 )
 

@@ -125,19 +125,39 @@ int fd_open_real_dir(const char *path)
     return open_resolved(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
 }
 
-int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e)
+static bool sync_all(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fsync(fds[i]) < 0)
+            return false;
+    return true;
+}
+
+/* The new file first of those that are to be on the disk: the commit that this takes holds what was done to the others before. */
+static int replace(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, const int *fds, size_t count,
+                   struct pale_err *e)
 {
     char tmp[300];
     snprintf(tmp, sizeof(tmp), ".%s.%d.new", name, (int)getpid());
     own_fd fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return err_os(e, "create %s", tmp);
-    if (!fd_write_full(fd, p, n) || (durable && fsync(fd) < 0) || renameat(dirfd, tmp, dirfd, name) < 0) {
+    if (!fd_write_full(fd, p, n) || (durable && fsync(fd) < 0) || !sync_all(fds, count) || renameat(dirfd, tmp, dirfd, name) < 0) {
         int r = err_os(e, "write %s", name);
         unlinkat(dirfd, tmp, 0);
         return r;
     }
     return 0;
+}
+
+int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e)
+{
+    return replace(dirfd, name, p, n, mode, durable, NULL, 0, e);
+}
+
+int fd_replace_file_after(int dirfd, const char *name, const void *p, size_t n, const int *fds, size_t count, struct pale_err *e)
+{
+    return replace(dirfd, name, p, n, 0600, true, fds, count, e);
 }
 
 int fd_write_new(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e)

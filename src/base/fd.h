@@ -37,6 +37,11 @@ int fd_open_real_dir(const char *path);
  * is on the disk before it has the name. */
 int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e) MUST_CHECK;
 
+/* The same, always durable, where other files or folders must be on the disk before the new file has the name: one commit of a journal may
+ * do for all of them. */
+int fd_replace_file_after(int dirfd, const char *name, const void *p, size_t n, const int *fds, size_t count,
+                          struct pale_err *e) MUST_CHECK;
+
 /* Writes a file that is not there yet; it gets its name only when it is whole, and whoever is killed over it leaves nothing, but on
  * file systems that know no file without a name. PALE_EXISTS if there is one of that name. */
 int fd_write_new(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e) MUST_CHECK;

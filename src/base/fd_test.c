@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases for base/fd: the removal of trees as a box may leave them. */
+/* Cases for base/fd: the removal of trees as a box may leave them, and files that follow others to the disk. */
 #include "base/test.h"
 
 #include <fcntl.h>
@@ -128,6 +128,34 @@ static void two_may_remove_one_tree(void **state)
     }
 }
 
+static void read_word(char *ret, size_t cap)
+{
+    own_fd fd = openat(top_fd, "name", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : fd_read_full(fd, ret, cap - 1);
+    assert_true(n >= 0);
+    ret[n] = 0;
+}
+
+static void file_stays_where_what_must_come_first_cannot_be_synced(void **state)
+{
+    struct pale_err e;
+    char word[16];
+    int pair[2];
+    (void)state;
+    assert_int_equal(pipe(pair), 0); /* nothing that has a disk */
+    assert_int_equal(fd_replace_file_after(top_fd, "name", "old", 3, &top_fd, 1, &e), 0);
+    const int fds[] = {top_fd, pair[0]};
+    assert_int_equal(fd_replace_file_after(top_fd, "name", "new", 3, fds, 2, &e), -PALE_OS);
+    read_word(word, sizeof(word));
+    assert_string_equal(word, "old");
+    assert_int_equal(fd_replace_file_after(top_fd, "name", "new", 3, fds, 1, &e), 0);
+    read_word(word, sizeof(word));
+    assert_string_equal(word, "new");
+    close(pair[0]);
+    close(pair[1]);
+    assert_int_equal(unlinkat(top_fd, "name", 0), 0); /* and nothing beside it: clean finds the folder empty */
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
 TESTS(CASE(tree_of_any_depth_is_removed), CASE(few_descriptors_are_enough), CASE(links_are_removed_and_not_followed),
-      CASE(two_may_remove_one_tree))
+      CASE(two_may_remove_one_tree), CASE(file_stays_where_what_must_come_first_cannot_be_synced))

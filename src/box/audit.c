@@ -233,6 +233,16 @@ void audit_close(struct audit *a)
     buf_done(&a->line);
 }
 
+int audit_leave(struct audit *a)
+{
+    int fd = a->fd;
+    /* Under way at once, so that the next commit of the journal has it. */
+    (void)!sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    a->fd = -1;
+    audit_close(a);
+    return fd;
+}
+
 struct json *audit_begin(struct audit *a, const char *event)
 {
     a->trouble.code = 0;

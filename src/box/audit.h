@@ -35,6 +35,8 @@ struct audit {
 /* Opens or begins the log at path. box and id stand in every record. */
 int audit_open(struct audit *a, const char *path, bool shared, const char *box, const char *id, struct pale_err *e) MUST_CHECK;
 void audit_close(struct audit *a);
+/* The same, but leaves it to the caller to have what was written on the disk before the effect: the log's descriptor. */
+int audit_leave(struct audit *a);
 
 /* Begins a record; the caller adds fields to the writer it gets, then commits. */
 struct json *audit_begin(struct audit *a, const char *event);

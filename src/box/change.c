@@ -6,8 +6,10 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "box/allot.h"
 #include "box/audit.h"
 #include "box/copying.h"
 #include "box/layerdir.h"
@@ -17,8 +19,21 @@
 
 #define COPY_TRIES 5
 
+static void close_kept(struct change *c)
+{
+    for (int i = 0; i < LAYERDIR_KEPT; i++)
+        own_close(&c->kept[i]);
+}
+
 void change_done(struct change *c)
 {
+    if (!c->place)
+        return; /* not begun */
+    /* Made for nothing, if it is still here. What cannot be removed the next `gc` takes. */
+    if (c->next_open[0])
+        (void)!layerdir_remove(c->place, c->next_open, NULL);
+    (void)!change_keep(c, NULL);
+    close_kept(c);
     policy_done(&c->policy);
     stack_done(&c->stack);
     life_halted_done(&c->halted);
@@ -26,9 +41,44 @@ void change_done(struct change *c)
     reach_close(&c->next);
 }
 
+int change_save(struct change *c, struct pale_err *e)
+{
+    int fds[1 + LAYERDIR_KEPT];
+    size_t n = 0;
+    if (c->told_fd >= 0)
+        fds[n++] = c->told_fd;
+    for (int i = 0; i < LAYERDIR_KEPT; i++)
+        if (c->kept[i] >= 0)
+            fds[n++] = c->kept[i];
+    int r = stack_save_after(c->place, &c->stack, fds, n, &c->state_fd, e);
+    if (r == 0) {
+        own_close(&c->told_fd);
+        close_kept(c);
+    }
+    return r;
+}
+
+int change_keep(struct change *c, struct pale_err *e)
+{
+    int r = 0;
+    if (c->told_fd >= 0 && fdatasync(c->told_fd) < 0)
+        r = err_os(e, "write the audit log of %s to the disk", c->place->name);
+    if (c->state_fd >= 0 && fsync(c->state_fd) < 0)
+        r = err_os(e, "write %s to the disk", c->place->state);
+    own_close(&c->told_fd);
+    own_close(&c->state_fd);
+    return r;
+}
+
 int change_begin(struct change *c, const struct place *p, const char *caller, struct pale_err *e)
 {
-    *c = (struct change){.place = p, .caller = caller, .stack_lock = -1, .halted = {.lock_fd = -1, .home_fd = -1}};
+    *c = (struct change){.place = p,
+                         .caller = caller,
+                         .stack_lock = -1,
+                         .halted = {.lock_fd = -1, .home_fd = -1},
+                         .told_fd = -1,
+                         .kept = {-1, -1},
+                         .state_fd = -1};
     stack_init(&c->stack);
     reach_init(&c->next);
     int r = stack_lock(p, &c->stack_lock, e);
@@ -41,9 +91,34 @@ int change_begin(struct change *c, const struct place *p, const char *caller, st
     return r;
 }
 
+/* A new open layer on top of what is given. The folder first: a list that names it is good from its first instant. */
+static int open_on(struct change *c, char ret_id[LAYER_ID_LEN + 1], bool still, struct pale_err *e)
+{
+    int r = stack_new_id(ret_id, e);
+    return r < 0 ? r : layerdir_make(c->place, ret_id, &c->policy, still, e);
+}
+
+/* The keeper that comes after gets itself ready, and the folder of the layer that it will open is made. What fails is tried again later,
+ * and tells why. */
+static void while_it_dies(void *arg, int home_fd)
+{
+    struct change *c = arg;
+    struct pale_err ignored;
+    bool empty = true;
+    c->next.caller = c->caller;
+    if (!c->next.waits && reach_start_next(&c->next, c->place, home_fd, &ignored) < 0)
+        own_close(&c->next.fd);
+    /* Where what a box has written is counted, a full one has no room for a folder before it is stopped. */
+    if (!c->next_open[0] && !allot_is_wanted(&c->policy) && change_is_empty(c, &empty, &ignored) == 0 && !empty &&
+        open_on(c, c->next_open, false, &ignored) < 0)
+        c->next_open[0] = 0;
+}
+
 int change_halt(struct change *c, enum life_stop_when when, struct pale_err *e)
 {
     c->stopped_us = clock_us();
+    c->halted.meanwhile = while_it_dies;
+    c->halted.arg = c;
     return life_halt(c->place, when, c->caller, &c->halted, e);
 }
 
@@ -65,7 +140,7 @@ static int tell_keeper(const struct change *c, const struct msg_note *n, struct 
     return r;
 }
 
-static int tell_log(const struct change *c, const struct msg_note *n, struct pale_err *e)
+static int tell_log(struct change *c, const struct msg_note *n, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
     struct audit a;
@@ -77,7 +152,8 @@ static int tell_log(const struct change *c, const struct msg_note *n, struct pal
     struct json *j = audit_begin(&a, n->event);
     json_text(j, "what", n->what);
     r = audit_commit(&a, e);
-    audit_close(&a);
+    own_close(&c->told_fd); /* of the same log */
+    c->told_fd = audit_leave(&a);
     return r;
 }
 
@@ -98,18 +174,18 @@ void change_restart(struct change *c)
 {
     struct pale_err ignored;
     own_close(&c->halted.lock_fd);
-    if (!c->halted.ran || c->next.starting > 0)
-        return;
-    c->next.caller = c->caller;
-    /* One that does not even begin to start is tried again by change_resume, and tells why. */
-    if (reach_start(&c->next, c->place, c->halted.home_fd, &ignored) < 0)
-        own_close(&c->next.fd);
+    /* That one has ended meanwhile change_resume finds out, which starts another. */
+    if (c->next.waits)
+        (void)!reach_let_go(&c->next, &ignored);
 }
 
 int change_resume(struct change *c, int so_far, uint64_t *ret_pause_us, struct pale_err *e)
 {
     struct pale_err late = {0};
     change_restart(c);
+    /* While the wall is built: the keeper waits for the same before anybody can use the box. */
+    if (change_keep(c, so_far < 0 ? NULL : e) < 0 && so_far == 0)
+        so_far = -PALE_OS;
     if (!c->halted.ran)
         return so_far;
     c->halted.ran = false;
@@ -126,13 +202,6 @@ int change_resume(struct change *c, int so_far, uint64_t *ret_pause_us, struct p
         return so_far;
     *e = late;
     return err_prefix(e, "it is done, but box %s did not start again", c->place->name);
-}
-
-/* A new open layer on top of what is given. The folder first: a list that names it is good from its first instant. */
-static int open_on(struct change *c, char ret_id[LAYER_ID_LEN + 1], bool still, struct pale_err *e)
-{
-    int r = stack_new_id(ret_id, e);
-    return r < 0 ? r : layerdir_make(c->place, ret_id, &c->policy, still, e);
 }
 
 int change_is_empty(const struct change *c, bool *ret, struct pale_err *e)
@@ -153,9 +222,14 @@ int change_close_open(struct change *c, int *ret, bool *ret_changed, struct pale
     *ret = c->stack.below_open;
     if (empty)
         return 0;
-    /* One with nothing in it may have been lost with the power; closed, it must be there. */
-    if ((r = layerdir_make(c->place, c->stack.open, &c->policy, true, e)) < 0 || (r = layerdir_settle(c->place, c->stack.open, e)) < 0 ||
-        (r = layerdir_keep(c->place, c->stack.open, e)) < 0 || (r = open_on(c, next, true, e)) < 0)
+    /* One with nothing in it may have been lost with the power; closed, it must be there. What only the kernel needed in it goes when its
+     * digest is made: nobody waits for that. */
+    if ((r = layerdir_make(c->place, c->stack.open, &c->policy, true, e)) < 0 ||
+        (r = layerdir_open_kept(c->place, c->stack.open, c->kept, e)) < 0)
+        return r;
+    memcpy(next, c->next_open, sizeof(next));
+    c->next_open[0] = 0;
+    if (!next[0] && (r = open_on(c, next, true, e)) < 0)
         return r;
     return stack_close(&c->stack, next, clock_unix_ms(), ret, e);
 }
@@ -275,5 +349,7 @@ int change_find_point(struct change *c, const char *at, int *ret, struct pale_er
             break;
         r = change_copy_open(c, ret, &pause, e);
     }
-    return r == 0 ? stack_save(c->place, &c->stack, e) : r;
+    if (r == 0)
+        r = change_save(c, e);
+    return r == 0 ? change_keep(c, e) : r; /* before a layer that it names is moved */
 }

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/own.h"
+#include "box/layerdir.h"
 #include "box/life.h"
 #include "box/place.h"
 #include "box/reach.h"
@@ -22,7 +23,11 @@ struct change {
     int stack_lock;
     struct life_halted halted; /* lock_fd -1: it was not stopped */
     int64_t stopped_us;
-    struct reach next; /* the keeper that lets the box go on */
+    struct reach next;                /* the keeper that lets the box go on */
+    char next_open[LAYER_ID_LEN + 1]; /* the layer that is to be opened, made already; or "" */
+    int told_fd;                      /* the audit log, where we wrote it and it is to be synced before the effect; else -1 */
+    int kept[LAYERDIR_KEPT];          /* the same of the layer that is closed */
+    int state_fd;                     /* what is to be synced before anybody hears that it is done; else -1 */
 };
 #define own_change CLEANUP(change_done) struct change
 void change_done(struct change *c);
@@ -33,8 +38,8 @@ int change_begin(struct change *c, const struct place *p, const char *caller, st
 /* Stops the box if it runs; nobody can start it before the change is done with. */
 int change_halt(struct change *c, enum life_stop_when when, struct pale_err *e) MUST_CHECK;
 
-/* Before the effect: who does what, in the box's audit log. Written by us where the box is stopped; else by its
- * keeper, whose log it is. */
+/* Before the effect: who does what, in the box's audit log. Written by us where the box is stopped, and then on the disk before
+ * change_save takes effect; else by its keeper, whose log it is. */
 int change_tell(struct change *c, const char *event, const char *what, struct pale_err *e) MUST_CHECK;
 
 /* Is the box as the layer below its open one? Not if nothing is written but its project begins anew. */
@@ -46,6 +51,11 @@ int change_close_open(struct change *c, int *ret, bool *ret_changed, struct pale
 /* The same for a box that works, which is not stopped: its open layer is copied while it goes on, and what it changed meanwhile once more
  * while it stands still, which is for as short a time as can be: *ret_pause_us. The copy is a closed layer beside the open one. */
 int change_copy_open(struct change *c, int *ret, uint64_t *ret_pause_us, struct pale_err *e) MUST_CHECK;
+
+/* The effect: the list of layers is replaced. It outlasts a power cut from change_resume on; with change_keep at once. */
+int change_save(struct change *c, struct pale_err *e) MUST_CHECK;
+/* What was told and what was done are on the disk when this returns. */
+int change_keep(struct change *c, struct pale_err *e) MUST_CHECK;
 
 /* Begins to let the box go on, for who has something to do meanwhile. change_resume must follow. */
 void change_restart(struct change *c);

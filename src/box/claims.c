@@ -157,14 +157,26 @@ int claims_take(const char *runtime_dir, const struct claim *c, int *ret_fd, str
     return take_locked(dir, c, &lines, ret_fd, e);
 }
 
+static const char *const file_places[] = {"", WIDE "/"};
+
 void claims_sweep(const char *runtime_dir, const char *id)
 {
-    static const char *const places[] = {"", WIDE "/"};
     char path[PATH_BYTES_MAX];
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        snprintf(path, sizeof(path), "%s/%s" PREFIX "%s", runtime_dir, places[i], id);
+    for (size_t i = 0; i < sizeof(file_places) / sizeof(file_places[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s" PREFIX "%s", runtime_dir, file_places[i], id);
         unlink(path);
     }
+}
+
+bool claims_are_left(const char *runtime_dir, const char *id)
+{
+    char path[PATH_BYTES_MAX];
+    for (size_t i = 0; i < sizeof(file_places) / sizeof(file_places[0]); i++) {
+        snprintf(path, sizeof(path), "%s/%s" PREFIX "%s", runtime_dir, file_places[i], id);
+        if (access(path, F_OK) == 0 || errno != ENOENT)
+            return true;
+    }
+    return false;
 }
 
 void claims_drop(const char *runtime_dir, const char *id, int *fd)

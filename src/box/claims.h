@@ -28,5 +28,8 @@ int claims_take(const char *runtime_dir, const struct claim *c, int *ret_fd, str
 /* Removes the file of a keeper that was killed. The caller holds the box's lock, so that no other is starting. */
 void claims_sweep(const char *runtime_dir, const char *id);
 
+/* Is there a file of that box? A keeper that ends in its order removes it last but one, after its cgroup. */
+bool claims_are_left(const char *runtime_dir, const char *id);
+
 /* Gives them up. */
 void claims_drop(const char *runtime_dir, const char *id, int *fd);

@@ -97,6 +97,27 @@ static void narrow_and_wide_claims_bind_each_other(void **state)
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, fresh, clean)
+static void claim_is_left_until_it_is_dropped_or_swept(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        int fd = -1;
+        wide = i == 0;
+        assert_false(claims_are_left(dir, "one"));
+        assert_int_equal(take("one", a, &fd), 0);
+        assert_true(claims_are_left(dir, "one"));
+        assert_false(claims_are_left(dir, "two"));
+        if (i == 0)
+            claims_drop(dir, "one", &fd);
+        else
+            claims_sweep(dir, "one");
+        assert_false(claims_are_left(dir, "one"));
+        if (fd >= 0)
+            close(fd);
+    }
+    wide = true;
+}
+
 /* A claim that another keeper was cut short in writing, or that somebody changed. */
 static void claim_that_cannot_be_read_is_no_permission(void **state)
 {
@@ -115,5 +136,5 @@ static void claim_that_cannot_be_read_is_no_permission(void **state)
 }
 
 TESTS(CASE(one_folder_has_one_writer_by_any_name), CASE(folder_above_a_claimed_one_is_refused), CASE(claim_of_the_dead_does_not_bind),
-      CASE(narrow_and_wide_claims_bind_each_other),
+      CASE(narrow_and_wide_claims_bind_each_other), CASE(claim_is_left_until_it_is_dropped_or_swept),
       cmocka_unit_test_setup_teardown(claim_that_cannot_be_read_is_no_permission, fresh, clean))

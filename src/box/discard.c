@@ -172,7 +172,7 @@ static int throw_away(struct change *c, const struct review_paths *paths, char r
     else
         c->stack.open_anew = true;
     if (r == 0)
-        r = stack_save(c->place, &c->stack, e);
+        r = change_save(c, e);
     if (r == 0)
         memcpy(ret_kept, kept.name, sizeof(kept.name));
     return r;

@@ -110,6 +110,8 @@ int fork_make(const struct place *p, const struct fork_order *o, struct place *r
     if (r == 0)
         r = change_tell(&c, "box.fork", o->name, e);
     if (r == 0)
+        r = change_keep(&c, e);
+    if (r == 0)
         r = copy_below(&c.stack, layer, &below, e);
     if (r == 0)
         r = layerdir_hold_shared(p, &pool, e);

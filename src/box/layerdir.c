@@ -296,15 +296,29 @@ int layerdir_settle(const struct place *p, const char *id, struct pale_err *e)
     return layer < 0 ? layer : removal_tree(layer, WALL_WORK, e);
 }
 
-int layerdir_keep(const struct place *p, const char *id, struct pale_err *e)
+int layerdir_open_kept(const struct place *p, const char *id, int ret[LAYERDIR_KEPT], struct pale_err *e)
 {
     own_fd layer = open_layer(p, id, e);
     if (layer < 0)
         return layer;
     own_fd above = openat(layer, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (above < 0 || fsync(layer) < 0 || fsync(above) < 0)
-        return err_os(e, "write the folder of layer %s of box %s to the disk", id, p->name);
+    if (above < 0)
+        return err_os(e, "open the folder around layer %s of box %s", id, p->name);
+    ret[0] = take_fd(&layer);
+    ret[1] = take_fd(&above);
     return 0;
+}
+
+int layerdir_keep(const struct place *p, const char *id, struct pale_err *e)
+{
+    int fds[LAYERDIR_KEPT] = {-1, -1};
+    int r = layerdir_open_kept(p, id, fds, e);
+    for (int i = 0; r == 0 && i < LAYERDIR_KEPT; i++)
+        if (fsync(fds[i]) < 0)
+            r = err_os(e, "write the folder of layer %s of box %s to the disk", id, p->name);
+    for (int i = 0; i < LAYERDIR_KEPT; i++)
+        own_close(&fds[i]);
+    return r;
 }
 
 static int open_base(const struct place *p, enum home h, struct pale_err *e)

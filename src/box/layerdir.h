@@ -44,11 +44,14 @@ int layerdir_is_empty(const struct place *p, const char *id, bool *ret, struct p
 /* Is there something in this part of it? A layer that is nowhere has nothing. */
 int layerdir_has(const struct place *p, const char *id, enum wall_part part, bool *ret, struct pale_err *e) MUST_CHECK;
 
-/* Takes what only the kernel needs out of a layer that is being closed. */
+/* Takes what only the kernel needed out of a layer that is closed, or being closed. */
 int layerdir_settle(const struct place *p, const char *id, struct pale_err *e) MUST_CHECK;
 
 /* Its folder is on the disk when this returns, so that a list may name it; what it holds may still be on its way. */
 int layerdir_keep(const struct place *p, const char *id, struct pale_err *e) MUST_CHECK;
+/* What there is to sync for that: the folder, and the one it is in. */
+#define LAYERDIR_KEPT 2
+int layerdir_open_kept(const struct place *p, const char *id, int ret[LAYERDIR_KEPT], struct pale_err *e) MUST_CHECK;
 
 /* Where the layers are that several boxes stand on. While it is held nobody removes one from there. */
 struct layerdir_pool {

@@ -30,7 +30,7 @@
 
 #define MAKE_WAIT_MS 2000
 #define STOP_WAIT_MS 10000
-#define LOCK_PAUSE_US 200
+#define LOCK_PAUSE_US 50
 #define SWEEP_WAIT_MS 20       /* a keeper that was killed just now lets go of its lock in less */
 #define STOP_ASK_AGAIN_MS 2500 /* longer than a keeper gives its last clients */
 
@@ -293,6 +293,13 @@ void life_halted_done(struct life_halted *h)
     own_close(&h->home_fd);
 }
 
+/* Did the last keeper end in its order? Then it has left nothing, and what it could not remove the next takes over. */
+static bool has_cleared(const struct place *p)
+{
+    char runtime[PATH_BYTES_MAX];
+    return place_runtime_dir(runtime, sizeof(runtime), NULL) == 0 && !claims_are_left(runtime, p->id);
+}
+
 int life_halt(const struct place *p, enum life_stop_when when, const char *caller, struct life_halted *ret, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
@@ -305,6 +312,8 @@ int life_halt(const struct place *p, enum life_stop_when when, const char *calle
         int r = ask_stop(p, when, caller, &h.home_fd, e);
         if (r < 0 && r != -PALE_NOT_FOUND)
             return r;
+        if (r == 0 && !h.ran && ret->meanwhile)
+            ret->meanwhile(ret->arg, h.home_fd);
         h.ran = h.ran || r == 0;
         own_fd fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0)
@@ -314,9 +323,11 @@ int life_halt(const struct place *p, enum life_stop_when when, const char *calle
         if (held < 0)
             return err_os(e, "lock %s", path);
         if (held == 0) {
-            if ((r = life_clear(p, e)) < 0)
+            if (!(h.ran && ret->meanwhile && has_cleared(p)) && (r = life_clear(p, e)) < 0)
                 return r;
-            *ret = (struct life_halted){.lock_fd = take_fd(&fd), .home_fd = take_fd(&h.home_fd), .ran = h.ran};
+            ret->lock_fd = take_fd(&fd);
+            ret->home_fd = take_fd(&h.home_fd);
+            ret->ran = h.ran;
             return 0;
         }
     } while (clock_ms() < until);
@@ -325,7 +336,7 @@ int life_halt(const struct place *p, enum life_stop_when when, const char *calle
 
 int life_stop(const struct place *p, enum life_stop_when when, const char *caller, struct pale_err *e)
 {
-    struct life_halted h;
+    struct life_halted h = {.lock_fd = -1, .home_fd = -1};
     int r = life_halt(p, when, caller, &h, e);
     if (r == 0)
         life_halted_done(&h);

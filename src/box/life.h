@@ -53,6 +53,9 @@ struct life_halted {
     int lock_fd;
     int home_fd; /* of its ids, for the keeper that comes after it (box/reach.h); -1: none */
     bool ran;
+    /* Set by the caller, or NULL: what there is to do while a box that ran dies. */
+    void (*meanwhile)(void *arg, int home_fd);
+    void *arg;
 };
 void life_halted_done(struct life_halted *h);
 int life_halt(const struct place *p, enum life_stop_when when, const char *caller, struct life_halted *ret, struct pale_err *e) MUST_CHECK;

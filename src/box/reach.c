@@ -36,6 +36,10 @@ void reach_init(struct reach *r)
 void reach_close(struct reach *r)
 {
     own_close(&r->fd);
+    /* It has heard that it is not needed, and is our child. */
+    while (r->waits && waitpid(r->starting, NULL, 0) < 0 && errno == EINTR)
+        ;
+    r->waits = false;
     buf_done(&r->in);
 }
 
@@ -104,10 +108,10 @@ static void end_keeper(pid_t pid)
             ;
 }
 
-int reach_start(struct reach *r, const struct place *p, int home_fd, struct pale_err *e)
+static int start_keeper(struct reach *r, const char *mode, const struct place *p, int home_fd, struct pale_err *e)
 {
     char *argv[] = {(char *)"pale-keeper",
-                    (char *)"box",
+                    (char *)mode,
                     (char *)p->name,
                     (char *)p->id,
                     (char *)p->data,
@@ -120,6 +124,24 @@ int reach_start(struct reach *r, const struct place *p, int home_fd, struct pale
     r->starting = r->keeper;
     r->keeper = 0; /* it outlives us */
     return res;
+}
+
+int reach_start(struct reach *r, const struct place *p, int home_fd, struct pale_err *e)
+{
+    return start_keeper(r, "box", p, home_fd, e);
+}
+
+int reach_start_next(struct reach *r, const struct place *p, int home_fd, struct pale_err *e)
+{
+    int res = start_keeper(r, "next", p, home_fd, e);
+    r->waits = res == 0;
+    return res;
+}
+
+int reach_let_go(struct reach *r, struct pale_err *e)
+{
+    r->waits = false;
+    return reach_send(r, ASK_GO, NULL, 0, e);
 }
 
 int reach_started(struct reach *r, const struct place *p, struct pale_err *e)

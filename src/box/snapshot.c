@@ -75,7 +75,7 @@ static int take(const struct place *p, const char *name, bool automatic, const c
         new->layer = layer;
         if (automatic)
             push_out(&c.stack);
-        r = stack_save(p, &c.stack, e);
+        r = change_save(&c, e);
     }
     bool done = r == 0;
     *ret_chain = chain_of(&c.stack);
@@ -127,7 +127,7 @@ int snapshot_restore(const struct place *p, const char *name, bool force, const 
     }
     if (r == 0) {
         c.stack.below_open = target;
-        r = stack_save(p, &c.stack, e);
+        r = change_save(&c, e);
     }
     r = change_resume(&c, r, &t.pause_us, e);
     if (r == 0)
@@ -144,7 +144,9 @@ int snapshot_remove(const struct place *p, const char *name, const char *caller,
     if (!stack_remove_snapshot(&c.stack, name))
         return err_set(e, PALE_NOT_FOUND, "box %s has no snapshot of that name; `pale snapshots %s` lists them", p->name, p->name);
     r = change_tell(&c, "snapshot.remove", name, e);
-    return r < 0 ? r : stack_save(p, &c.stack, e);
+    if (r == 0)
+        r = change_save(&c, e);
+    return r == 0 ? change_keep(&c, e) : r;
 }
 
 int snapshot_autosave(const struct place *p, const char *caller, struct pale_err *e)

@@ -373,7 +373,7 @@ int stack_load(const struct place *p, struct stack *ret, struct pale_err *e)
     return r < 0 ? err_prefix(e, "%s/" STACK_FILE, p->state) : 0;
 }
 
-int stack_save(const struct place *p, const struct stack *s, struct pale_err *e)
+int stack_save_after(const struct place *p, const struct stack *s, const int *fds, size_t count, int *ret_state, struct pale_err *e)
 {
     own_fd dir = open_state(p, e);
     own_buf text = {0};
@@ -384,10 +384,17 @@ int stack_save(const struct place *p, const struct stack *s, struct pale_err *e)
     if (text.failed)
         return err_set(e, PALE_LIMIT, "the list of layers of %s is longer than %u bytes; remove snapshots and try again", p->name,
                        STACK_TEXT_MAX);
-    int r = fd_replace_file(dir, STACK_FILE, text.data, text.len, 0600, true, e);
-    if (r == 0 && fsync(dir) < 0)
-        r = err_os(e, "write %s to the disk", p->state);
+    int r = fd_replace_file_after(dir, STACK_FILE, text.data, text.len, fds, count, e);
+    if (r == 0)
+        *ret_state = take_fd(&dir);
     return r;
+}
+
+int stack_save(const struct place *p, const struct stack *s, struct pale_err *e)
+{
+    own_fd dir = -1;
+    int r = stack_save_after(p, s, NULL, 0, &dir, e);
+    return r == 0 && fsync(dir) < 0 ? err_os(e, "write %s to the disk", p->state) : r;
 }
 
 int64_t stack_age_ms(const struct place *p)

@@ -72,6 +72,9 @@ int stack_parse(const char *text, size_t len, struct stack *ret, struct pale_err
 /* The stack of a box, and its replacement, which is on the disk when this returns: the instant at which a change takes place. */
 int stack_load(const struct place *p, struct stack *ret, struct pale_err *e) MUST_CHECK;
 int stack_save(const struct place *p, const struct stack *s, struct pale_err *e) MUST_CHECK;
+/* The same once these are on the disk too. It counts when this returns, and is sure to outlast the power once *ret_state is synced. */
+int stack_save_after(const struct place *p, const struct stack *s, const int *fds, size_t count, int *ret_state,
+                     struct pale_err *e) MUST_CHECK;
 
 /* How long ago that was; below 0: never, or by another clock. */
 int64_t stack_age_ms(const struct place *p);

@@ -155,7 +155,9 @@ static void choose(const struct round *r, const struct stack *s, struct work *re
 static int do_digest(const struct round *r, struct work *w, struct pale_err *e)
 {
     struct layerwork_finding f;
-    int res = layerwork_digest(r->place, w->id, &f, e);
+    int res = layerdir_settle(r->place, w->id, e);
+    if (res == 0)
+        res = layerwork_digest(r->place, w->id, &f, e);
     if (res < 0)
         return res;
     memcpy(w->digest, f.digest, sizeof(w->digest));
@@ -347,6 +349,10 @@ void tidy_behind(const struct place *p, bool at_work)
     struct tidy_result ignored;
     struct pale_err e;
     int status;
+    own_fd lock = open_lock(p, 0);
+    if (lock >= 0 && who_is_behind(lock) > 0)
+        return; /* and finds what there is to do when it is quiet */
+    own_close(&lock);
     pid_t pid = fork();
     if (pid == 0) {
         /* Nobody waits for the child of a child that is gone. */

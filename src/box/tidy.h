@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tidying a box's layers when nobody waits for it: each closed one gets its digest and is looked through for what no box can make, and runs
- * of them are welded, so that a chain of any length opens as a few. */
+/* Tidying a box's layers when nobody waits for it: each closed one loses the folders that only the kernel needed, gets its digest and is
+ * looked through for what no box can make, and runs of them are welded, so that a chain of any length opens as a few. */
 #pragma once
 
 #include "base/err.h"

@@ -92,6 +92,7 @@ struct kjob {
 
 /* The proof that is under way, and what the last full one was. */
 struct proof {
+    bool surveyed;           /* what there is to know of ourselves is known */
     bool asked;              /* init has the question */
     bool at_start, reported; /* the one that decides whether the box is handed over; its report is here */
     bool full;
@@ -147,12 +148,13 @@ struct keeper {
     char name[BOX_NAME_MAX + 1], id[BOX_ID_LEN + 1], policy_digest[SHA256_HEX];
     const char *data_dir, *state_dir, *socket_path; /* NULL for a one-shot box */
     bool once;
+    bool next;           /* it was started while its predecessor ended */
     const char *starter; /* for whom it was started */
     uint64_t weaken;
     uint64_t started_unix_ms;
     struct policy policy;
     struct ids ids;
-    char runtime_dir[RUNTIME_BYTES_MAX + 1];
+    char runtime_dir[RUNTIME_BYTES_MAX + 1], etc_dir[RUNTIME_BYTES_MAX + 64];
     int etc_lock, claims, image_lock; /* held while the box lives */
     int ids_home;                     /* where the box's user namespace was made, for our successor too; -1: in ours */
     int policy_fd;                    /* until what was read is sure to be on the disk */
@@ -163,7 +165,8 @@ struct keeper {
     int disk_fd;        /* a folder of the open layer, where the policy limits what the box has on the disk; else -1 */
     struct scope scope; /* where systemd hands out cgroups */
     struct cgroup cgroup;
-    char cgroup_base[CGROUP_CONTROLLERS][PATH_BYTES_MAX / 4]; /* the folders the box's groups are removed from */
+    struct cgroup_host host; /* where the box's groups are made, and removed from */
+    bool host_found;
     bool limits_by_watchdog, watchdog_on, watchdog_looks;
     const char *memory_by; /* what holds the memory limit */
     uint64_t cpus;         /* of the host */
@@ -208,6 +211,8 @@ void keeper_check_done(struct keeper *k);
 
 /* --- proof.c: the receipt --- */
 void proof_init(struct proof *p);
+/* What the report is compared with and no box has a part in; proof_plan does it unless it was done before. */
+void proof_survey(struct keeper *k);
 /* Decides which probe this box gets and makes ready what it needs on the host. Before the keeper locks itself up. */
 int proof_plan(struct keeper *k, struct pale_err *e) MUST_CHECK;
 /* Sends the question to init. */

@@ -3,6 +3,7 @@
  *
  *     pale-keeper once NAME ID                         a box for one client, on descriptor 3, policy in its first frame
  *     pale-keeper box  NAME ID DATA STATE SOCKET [home]  a lasting box; descriptor 3 is told when it is ready, 4 is a home for its ids
+ *     pale-keeper next …                               the same before the box before it is gone: waits for ASK_GO on descriptor 3
  *     pale-keeper home                                 makes a home for the ids of many boxes and sends it to descriptor 3
  *
  * main() reads as the list of stages; a stage that fails tells descriptor 3 why and ends the program. */
@@ -20,6 +21,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -157,7 +159,8 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     sigset_t mask;
     bool once = argc == 4 && strcmp(argv[1], "once") == 0;
     bool home = argc == 9 && strcmp(argv[8], "home") == 0;
-    bool box = (argc == 8 || home) && strcmp(argv[1], "box") == 0;
+    bool next = (argc == 8 || home) && strcmp(argv[1], "next") == 0;
+    bool box = next || ((argc == 8 || home) && strcmp(argv[1], "box") == 0);
     if (!once && !box)
         return err_set(e, PALE_BAD_INPUT, "pale-keeper is started by pale, not by hand");
     if (!path_is_box_name(argv[2]) || strlen(argv[3]) != BOX_ID_LEN || (box && !client_is_caller(argv[7])))
@@ -165,6 +168,7 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     slice_shorten();
     k->page_bytes = sysconf(_SC_PAGESIZE);
     k->once = once;
+    k->next = next;
     k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = k->wayout.source.fd = -1;
     k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1, .user_ns = -1, .mount_ns = -1};
     k->etc_lock = k->claims = k->image_lock = k->policy_fd = k->disk_fd = -1;
@@ -190,12 +194,10 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     return loop_open(&k->loop, e);
 }
 
-/* Needs: the state folder. Gives up: nothing. A second keeper of the same box stops here. */
-static int stage_lock(struct keeper *k, struct pale_err *e)
+/* Held until the process ends. */
+static int lock_box(struct keeper *k, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
-    if (k->once)
-        return 0;
     snprintf(path, sizeof(path), "%s/lock", k->state_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -203,18 +205,31 @@ static int stage_lock(struct keeper *k, struct pale_err *e)
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "another keeper has this box") : err_os(e, "lock %s", path);
     handover_read(k);
-    return 0; /* held until the process ends */
+    return 0;
+}
+
+/* Needs: the state folder. Gives up: nothing. A second keeper of the same box stops here; one that comes next waits for its turn below. */
+static int stage_lock(struct keeper *k, struct pale_err *e)
+{
+    return k->once || k->next ? 0 : lock_box(k, e);
 }
 
 /* Asks systemd for a group, where it hands them out. It does its work while we do ours; stage_limits takes the answer. */
-static int stage_scope(struct keeper *k, struct pale_err *e)
+static void ask_scope(struct keeper *k)
 {
     char description[16 + sizeof(k->name)];
-    (void)e;
     if (is_weak(k->weaken, WEAKEN_LIMITS) || !scope_is_needed())
-        return 0;
+        return;
     snprintf(description, sizeof(description), "pale box %s", k->name);
     scope_ask(&k->scope, k->id, description);
+}
+
+/* Needs: the box is ours. */
+static int stage_scope(struct keeper *k, struct pale_err *e)
+{
+    (void)e;
+    if (!k->next)
+        ask_scope(k);
     return 0;
 }
 
@@ -252,6 +267,62 @@ static int stage_policy(struct keeper *k, struct pale_err *e)
     return r;
 }
 
+/* What every wall needs and no box owns. */
+static int find_ground(struct keeper *k, struct pale_err *e)
+{
+    uint64_t seed = 0;
+    int r = k->runtime_dir[0] ? 0 : place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
+    for (int i = 0; i < 8; i++)
+        seed = seed * 31 + (uint64_t)k->id[i + 8];
+    if (r < 0 || (r = ids_choose(&k->ids, seed, k->policy.image ? IDS_WANT_ROOT : k->once ? IDS_WANT_ONE : IDS_WANT_MANY, e)) < 0)
+        return r;
+    /* Kept for the next keeper of the box (client.c, stop): the two set-id programs take a quarter of a start's time. */
+    if (!k->once && k->ids.by_helper && k->ids_home < 0 && (k->ids_home = ids_make_home(&k->ids, e)) < 0)
+        return k->ids_home;
+    return etc_prepare(k->runtime_dir, &k->ids, k->etc_dir, sizeof(k->etc_dir), &k->etc_lock, e);
+}
+
+/* While the box before us ends: all that needs nothing of it but the policy. */
+static int get_ready(struct keeper *k, struct pale_err *e)
+{
+    int r = find_ground(k, e);
+    if (r < 0)
+        return r;
+    proof_survey(k);
+    k->host_found = !scope_is_needed(); /* else it depends on what ask_scope asks for */
+    if (k->host_found)
+        cgroup_find(NULL, &k->host);
+    return 0;
+}
+
+/* Whoever changes a policy gives another file its name; ours is open, so no other has its number. */
+static bool is_policy_of_now(const struct keeper *k)
+{
+    char path[PATH_BYTES_MAX];
+    struct stat now, then;
+    snprintf(path, sizeof(path), "%s/policy", k->state_dir);
+    return lstat(path, &now) == 0 && fstat(k->policy_fd, &then) == 0 && now.st_ino == then.st_ino && now.st_dev == then.st_dev;
+}
+
+/* Needs: nothing of the box was touched. Who started us early lets us go when the box is ours, or hangs up, and we are not needed. */
+static int stage_await(struct keeper *k, struct pale_err *e)
+{
+    uint8_t head[FRAME_HEAD];
+    int r = k->next ? get_ready(k, e) : 0;
+    if (r < 0 || !k->next)
+        return r;
+    ssize_t n = fd_read_full(FIRST_CLIENT, head, sizeof(head));
+    if (n != (ssize_t)sizeof(head) || head[4] != ASK_GO)
+        return err_set(e, PALE_GONE, "whoever started the keeper does not need it any more");
+    r = lock_box(k, e);
+    /* It was read before. */
+    if (r == 0 && !is_policy_of_now(k))
+        r = err_set(e, PALE_BUSY, "the policy of box %s has changed while it was started; try again", k->name);
+    if (r == 0)
+        ask_scope(k);
+    return r;
+}
+
 /* Before the effect: that this box is about to exist, with which policy. */
 static int stage_audit(struct keeper *k, struct pale_err *e)
 {
@@ -283,28 +354,26 @@ static int stage_audit(struct keeper *k, struct pale_err *e)
 /* A limit that was asked for holds or the box does not start; a default may fall to the watchdog. */
 static int stage_limits(struct keeper *k, struct pale_err *e)
 {
-    struct cgroup_host host;
     const struct policy_limit *lim = k->policy.limits;
     struct cgroup_limits want = {0};
     if (is_weak(k->weaken, WEAKEN_LIMITS))
         return 0;
-    cgroup_find(&k->scope, &host);
-    if (lim[LIMIT_MEMORY].value && (host.has[CGROUP_MEMORY] || lim[LIMIT_MEMORY].asked))
+    if (!k->host_found)
+        cgroup_find(&k->scope, &k->host);
+    if (lim[LIMIT_MEMORY].value && (k->host.has[CGROUP_MEMORY] || lim[LIMIT_MEMORY].asked))
         want.memory_bytes = lim[LIMIT_MEMORY].value;
     k->limits_by_watchdog = lim[LIMIT_MEMORY].value && !want.memory_bytes;
     if (lim[LIMIT_MEMORY].value)
-        k->memory_by = want.memory_bytes ? host.version == 2 ? "cgroup v2" : "cgroup v1" : "the keeper's watchdog";
-    if (lim[LIMIT_PROCESSES].value && host.has[CGROUP_PIDS])
+        k->memory_by = want.memory_bytes ? k->host.version == 2 ? "cgroup v2" : "cgroup v1" : "the keeper's watchdog";
+    if (lim[LIMIT_PROCESSES].value && k->host.has[CGROUP_PIDS])
         want.processes = 2 * lim[LIMIT_PROCESSES].value + 4; /* a second lock; our own processes count in it */
     k->group_processes = want.processes;
     want.cpu_milli = lim[LIMIT_CPU_SHARE].value;
     long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     k->cpus = cpus > 0 ? (uint64_t)cpus : 1;
-    want.count_cpu = lim[LIMIT_CPU_TIME].value && host.has[CGROUP_CPUACCT];
-    want.freezer = !k->once && host.has[CGROUP_FREEZER];
-    for (int c = 0; c < CGROUP_CONTROLLERS; c++)
-        snprintf(k->cgroup_base[c], sizeof(k->cgroup_base[c]), "%s", host.base[c]);
-    int r = cgroup_create(&host, k->id, &want, &k->cgroup, e);
+    want.count_cpu = lim[LIMIT_CPU_TIME].value && k->host.has[CGROUP_CPUACCT];
+    want.freezer = !k->once && k->host.has[CGROUP_FREEZER];
+    int r = cgroup_create(&k->host, k->id, &want, &k->cgroup, e);
     return r < 0 ? err_prefix(e, "the policy asks for a limit that cannot be held here (`pale doctor` says what is missing)") : 0;
 }
 
@@ -346,25 +415,20 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     return n ? claims_take(k->runtime_dir, &c, &k->claims, e) : 0;
 }
 
+static int stage_ground(struct keeper *k, struct pale_err *e)
+{
+    return k->next ? 0 : find_ground(k, e);
+}
+
 /* Needs: the starter's view of the host. Builds the wall and starts init behind it. */
 static int stage_wall(struct keeper *k, struct pale_err *e)
 {
-    char init[PATH_BYTES_MAX], etc[PATH_BYTES_MAX], hex[SHA256_HEX], machine[33];
+    char init[PATH_BYTES_MAX], hex[SHA256_HEX], machine[33];
     int r = place_program("pale-init", init, sizeof(init), e);
     if (r < 0)
         return r;
     sha256_hex(k->id, strlen(k->id), hex);
     snprintf(machine, sizeof(machine), "%.32s", hex);
-    uint64_t seed = 0;
-    for (int i = 0; i < 8; i++)
-        seed = seed * 31 + (uint64_t)k->id[i + 8];
-    if ((r = ids_choose(&k->ids, seed, k->policy.image ? IDS_WANT_ROOT : k->once ? IDS_WANT_ONE : IDS_WANT_MANY, e)) < 0)
-        return r;
-    /* Kept for the next keeper of the box (client.c, stop): the two set-id programs take a quarter of a start's time. */
-    if (!k->once && k->ids.by_helper && k->ids_home < 0 && (k->ids_home = ids_make_home(&k->ids, e)) < 0)
-        return k->ids_home;
-    if ((r = etc_prepare(k->runtime_dir, &k->ids, etc, sizeof(etc), &k->etc_lock, e)) < 0)
-        return r;
     k->scratch_bytes = k->policy.limits[LIMIT_DISK].value ? k->policy.limits[LIMIT_DISK].value : k->policy.limits[LIMIT_MEMORY].value;
     own_strata strata = {0};
     if ((r = strata_find(k, &strata, e)) < 0)
@@ -384,7 +448,7 @@ static int stage_wall(struct keeper *k, struct pale_err *e)
         .open_layer = strata.open[0] ? strata.open : NULL,
         .image_root = strata.image[0] ? strata.image : NULL,
         .gateway_fd = hand,
-        .etc_dir = etc,
+        .etc_dir = k->etc_dir,
         .init_path = init,
         .scratch_bytes = k->scratch_bytes,
         .weaken = k->weaken,
@@ -441,11 +505,14 @@ static int stage_serve(struct keeper *k, struct pale_err *e)
     return 0;
 }
 
-/* Who hears that a box is ready may count on finding it again after a power cut: its policy goes to the disk, which takes its time,
- * while the wall is built. */
+/* Who hears that a box is ready may count on finding it again after a power cut: its policy, and a list of layers that has just become
+ * another, go to the disk, which takes its time, while the wall is built. */
 static int stage_keep(struct keeper *k, struct pale_err *e)
 {
     int r = k->policy_fd >= 0 && fsync(k->policy_fd) < 0 ? err_os(e, "write the policy of %s to the disk", k->name) : 0;
+    own_fd dir = r == 0 && k->next ? open(k->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    if (r == 0 && k->next && (dir < 0 || fsync(dir) < 0))
+        r = err_os(e, "write %s to the disk", k->state_dir);
     own_close(&k->policy_fd);
     return r;
 }
@@ -477,7 +544,7 @@ static int stage_lock_up(struct keeper *k, struct pale_err *e)
         paths[n++] = k->proof.proved.dir;
     for (int c = 0; c < CGROUP_CONTROLLERS; c++)
         if (k->cgroup.used[c])
-            paths[n++] = k->cgroup_base[c];
+            paths[n++] = k->host.base[c];
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         return err_os(e, "give up new privileges");
     if (landlock_abi() != 0 && (r = landlock_restrict_writes(paths, n, false, e)) < 0)
@@ -559,8 +626,8 @@ static int home_main(void)
 int main(int argc, char **argv)
 {
     static int (*const stages[])(struct keeper * k, struct pale_err * e) = {
-        stage_lock,  stage_scope, stage_policy, stage_audit, stage_claim,   stage_limits,  stage_wall,        stage_ward,
-        stage_proof, stage_keep,  stage_allot,  stage_serve, stage_lock_up, stage_receipt, stage_first_client};
+        stage_lock, stage_scope, stage_policy, stage_await, stage_audit, stage_claim,   stage_limits,  stage_ground,      stage_wall,
+        stage_ward, stage_proof, stage_keep,   stage_allot, stage_serve, stage_lock_up, stage_receipt, stage_first_client};
     struct pale_err e = {0};
     if (argc == 2 && strcmp(argv[1], "home") == 0)
         return home_main();

@@ -94,15 +94,22 @@ static const char *planted(const struct keeper *k)
     return root_in_scratch(k->audit_path) ? "" : k->audit_path;
 }
 
+void proof_survey(struct keeper *k)
+{
+    struct landlock_count count;
+    receipt_spaces(k->proof.host_space);
+    landlock_count_start(&count);
+    k->proof.landlock_left = landlock_count_end(&count);
+    k->proof.surveyed = true;
+}
+
 int proof_plan(struct keeper *k, struct pale_err *e)
 {
     struct proof *p = &k->proof;
     char init[PATH_BYTES_MAX], self[PATH_BYTES_MAX];
-    struct landlock_count count;
     struct utsname u;
-    receipt_spaces(p->host_space);
-    landlock_count_start(&count);
-    p->landlock_left = landlock_count_end(&count);
+    if (!p->surveyed)
+        proof_survey(k);
     forget_receipt(k);
     if (is_weak(k->weaken, WEAKEN_RECEIPT))
         return 0;

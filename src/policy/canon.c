@@ -144,11 +144,12 @@ static bool ends_with(const char *s, size_t len, const char *tail)
 /* One line whose key is already known to be f's. */
 static int read_line(struct cursor *c, const struct field *f, size_t len, struct policy *p, struct pale_err *e)
 {
+    char mem[256]; /* most values are no longer */
     own_buf value = {0};
     const char *s = c->at + strlen(f->key) + 1;
     size_t n = len - strlen(f->key) - 1;
     bool is_limit = f->kind == &limit_kind, asked = ends_with(s, n, ASKED);
-    buf_init(&value, POLICY_TEXT_MAX);
+    buf_init_lent(&value, POLICY_TEXT_MAX, mem, sizeof(mem));
     if (is_limit) {
         if (!asked && !ends_with(s, n, DEFAULT))
             return err_set(e, PALE_CORRUPT, "policy text line %zu: %s says neither asked nor default", c->line, f->key);

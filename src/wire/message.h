@@ -64,6 +64,7 @@ enum wire_type {
     ASK_THAW,      /* TELL_DONE once they go on */
     ASK_PREFACE,   /* struct msg_preface: what there is to know of the request that follows it. Once, and first */
     ASK_NOTE,      /* struct msg_note: a deed on the box that its log is to hold. Answered with TELL_DONE before it is done */
+    ASK_GO,        /* the first word to a keeper that was started before its box could be (box/reach.h, reach_start_next) */
     /* keeper to client */
     TELL_STARTED = 192, /* u64: job number */
     TELL_STDOUT,

@@ -123,6 +123,20 @@ def test_what_is_said_to_be_done_is_on_the_disk(play, name, synced):
         p.judge_point(["count"], done, told)
 
 
+def test_who_uses_a_box_that_went_back_finds_it_so_after_the_power_went(play):
+    """… even if whoever took it back was killed before he had written that to the disk: the keeper does it before the box is used."""
+    p = play(OPS["restore-living"])
+    fsync = NUMBERS["fsync"]
+    count = p.spoil(["count"])[1]["counts"]["cli"]["calls"][str(fsync)]
+    p.end_all()
+    p.put_back()
+    _, told = Play.spoil(p, ["kill", "cli", f"{fsync}:{count}"])
+    assert told.get("hit"), told
+    p.text("r", "echo after > ~/after; sync ~/after")  # not all that the kernel has, as sync alone would
+    p.lose_power()
+    assert p.text("r", "cat ~/after ~/f") == "after\none\n"
+
+
 @pytest.mark.limit(7200 if STEP else 300)
 @pytest.mark.parametrize("name", [n for n in OPS if not OPS[n].busy])
 def test_the_power_may_go_at_any_call(play, name):
