@@ -136,9 +136,12 @@ class Pale:
         other.env["PALE_WEAKEN"] = switches + ",receipt"  # else the prober would end the twin before the attack is tried
         return other
 
+    def box_id(self, name):
+        return hashlib.sha256(f"{self.root}/data/pale/boxes/{name}".encode()).hexdigest()[:16]
+
     def ids(self):
         """Ids of every box this home has ever had, as far as we have seen their names, and of its one-shot boxes."""
-        found = {hashlib.sha256(f"{self.root}/data/pale/boxes/{n}".encode()).hexdigest()[:16] for n in self.names}
+        found = {self.box_id(n) for n in self.names}
         found |= self.more_ids
         runs = self.root / "state" / "pale" / "runs.audit"
         return found | set(re.findall(r'"id":"([0-9a-f]{16})"', runs.read_text(errors="replace"))) if runs.exists() else found

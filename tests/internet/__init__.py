@@ -15,12 +15,14 @@ import functools
 import json
 import os
 import pathlib
+import re
 import secrets
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 
 from internet import places
 from internet.certificates import Authority
@@ -82,18 +84,37 @@ def preparation(folder):
     return PREPARE.format(folder=folder, bundle=BUNDLE, own4=places.HOST_OWN, own6=places.HOST_OWN6)
 
 
-def is_allowed(name):
-    """By the rules that boxes of the tests have, as far as a question to a name server goes."""
-    domains = [r.partition(":")[0] for r in places.RULES if not r.endswith("=deny")]
-    return any(fnmatch.fnmatchcase(name.lower(), d) for d in domains)
+def is_allowed(name, port=None):
+    """By the rules that boxes of the tests have; without a port: on any of them."""
+    verdicts = set()
+    for rule in places.RULES:
+        rest, _, verdict = rule.partition("@")[0].partition("=")
+        domain, _, ports = rest.partition(":")
+        if fnmatch.fnmatchcase(name.lower().removesuffix("."), domain) and (port is None or not ports or str(port) in ports.split(",")):
+            if verdict != "deny" or port is not None or not ports:
+                verdicts.add(verdict)
+    return "" in verdicts and "deny" not in verdicts
+
+
+def is_ours(address, port):
+    """One of the servers that the rules lead to."""
+    n = next((n for n in places.LEGITIMATE if address in (places.v4(n), places.v6(n))), None)
+    return n is not None and port in places.PORTS.get(n, {port})
 
 
 def is_stray(event):
-    """Did something arrive where a box that keeps its rules is never seen?"""
+    """Did something arrive where a box that keeps its rules is never seen, or in the name of somebody it may not reach?"""
+    to, port = event["to"], event["port"]
     if event["kind"] == "ask":
-        return event["to"] != places.RESOLVER or not event["name"] or not is_allowed(event["name"]) or event["type"] not in ("A", "AAAA")
-    legitimate = [a for n in places.LEGITIMATE for a in (places.v4(n), places.v6(n))]
-    return event["to"] not in legitimate and (event["to"], event["port"]) != (places.RESOLVER, 53)
+        return to != places.RESOLVER or not event["name"] or not is_allowed(event["name"]) or event["type"] not in ("A", "AAAA")
+    if not is_ours(to, port):
+        return (to, port) != (places.RESOLVER, 53)
+    named = [event["sni"]] if event["kind"] == "hello" else []
+    if event["kind"] == "request":
+        named = [re.sub(r":\d+$", "", event["host"])]
+        if "://" in event["target"] or event["method"] == "CONNECT":
+            named.append(urllib.parse.urlsplit(event["target"] if "://" in event["target"] else "//" + event["target"]).hostname)
+    return any(not n or not is_allowed(n, port) for n in named)
 
 
 class Mark:

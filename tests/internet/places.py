@@ -19,15 +19,17 @@ def v6(n):
 RESOLVER = v4(53)
 HOST_OWN = v4(1)       # a public address of the host's own interface
 HOST_OWN6 = v6(1)
-GOOD, OTHER, EVIL = 10, 11, 66
+GOOD, OTHER, PLAIN, TLS, SSH, ECHO, SLOW, EVIL = 10, 11, 12, 13, 14, 15, 16, 66
 STALL, DRIP, RESET, ENDLESS, MUTE, CLOSED = 20, 21, 22, 23, 24, 25
 
 # What a server there does with a connection on a port of the web; others serve files.
 MANNERS = {STALL: "stall", DRIP: "drip", RESET: "reset", ENDLESS: "endless", MUTE: "mute"}
-# Where a box that has the rules below may be seen.
-LEGITIMATE = {GOOD, OTHER, STALL, DRIP, RESET, ENDLESS, MUTE, CLOSED}
+# Where a box that has the rules below may be seen, and on which ports, if not on all.
+LEGITIMATE = {GOOD, OTHER, PLAIN, TLS, SSH, ECHO, SLOW, STALL, DRIP, RESET, ENDLESS, MUTE, CLOSED}
+PORTS = {PLAIN: {80}, TLS: {443}, SSH: {22}, ECHO: {9999}, SLOW: {80}}
 
-HTTP_PORTS = (80, 8000, 8080)
+HTTP_PORTS = (80, 8080)
+CARELESS_PORTS = (8000, 8001)  # the first goes by Content-Length, the second by chunks
 TLS_PORTS = (443, 853, 8443)
 ECHO_PORTS = (7, 9999)
 SSH_PORTS = (22,)
@@ -65,8 +67,8 @@ NEAR6 = {
 
 # Of a name: records as (type, value), or the name of a manner of the name server's.
 ZONE = {
-    "good.test": addresses(GOOD), "other.test": addresses(OTHER), "plain.test": addresses(GOOD), "tls.test": addresses(GOOD), "ssh.test": addresses(GOOD),
-    "echo.test": addresses(GOOD), "slow.test": addresses(GOOD), "xn--bcher-kva.test": addresses(GOOD), "evil.test": addresses(EVIL), "www.evil.test": addresses(EVIL),
+    "good.test": addresses(GOOD), "other.test": addresses(OTHER), "plain.test": addresses(PLAIN), "tls.test": addresses(TLS), "ssh.test": addresses(SSH),
+    "echo.test": addresses(ECHO), "slow.test": addresses(SLOW), "xn--bcher-kva.test": addresses(GOOD), "evil.test": addresses(EVIL), "www.evil.test": addresses(EVIL),
     "evilgood.test": addresses(EVIL), "good.test.evil.test": addresses(EVIL), "ok.test": addresses(EVIL), "notok.test": addresses(EVIL), "good.tes": addresses(EVIL),
     "evil-ok.test": addresses(EVIL), "xn--evl-0ma.test": addresses(EVIL),
     "blocked.ok.test": addresses(GOOD), "four.ok.test": [("A", v4(GOOD))], "six.ok.test": [("AAAA", v6(GOOD))],

@@ -145,13 +145,17 @@ class Servers:
         end.context = self.authority.context(name)
 
     def listen(self, listeners):
-        for ports, work in ((places.HTTP_PORTS, self.http), (places.TLS_PORTS, self.tls), (places.ECHO_PORTS, web.echo), (places.SSH_PORTS, self.ssh),
+        for ports, work in ((places.HTTP_PORTS, self.http), (places.CARELESS_PORTS, self.careless), (places.TLS_PORTS, self.tls), (places.ECHO_PORTS, web.echo), (places.SSH_PORTS, self.ssh),
                             (places.OTHER_TCP_PORTS, web.take)):
             for port in ports:
                 if port != 53:
                     listeners.open(socket.SOCK_STREAM, port, in_thread(self.told(work)))
         for port in places.UDP_PORTS:
             listeners.open(socket.SOCK_DGRAM, port, self.udp)
+        self.abstract = socket.socket(socket.AF_UNIX)
+        self.abstract.bind("\0" + self.canary)
+        self.abstract.listen()
+        listeners.selector.register(self.abstract, selectors.EVENT_READ, self.unix)
 
     def told(self, work):
         """Opens and ends are told, whatever the port, with the bytes that the kernel counted."""
@@ -177,6 +181,13 @@ class Servers:
         first = conn.recv(300, socket.MSG_PEEK)
         self.log.tell("data", data=first.decode("latin-1"), bytes=len(first), **where)
         web.Site(conn, self.folder / "site", self.log.tell, self.canary, **where)
+
+    def careless(self, conn, **where):
+        web.Careless(conn, self.log.tell, where["port"] == places.CARELESS_PORTS[0], **where)
+
+    def unix(self, s):
+        s.accept()[0].close()
+        self.log.tell("open", to="abstract", port=0)
 
     def tls(self, conn, **where):
         first = conn.recv(300, socket.MSG_PEEK)

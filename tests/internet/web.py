@@ -4,6 +4,7 @@ import contextlib
 import http.server
 import os
 import pathlib
+import re
 import socket
 import struct
 import subprocess
@@ -93,6 +94,58 @@ class Site(http.server.BaseHTTPRequestHandler):
         head, _, rest = done.stdout.partition(b"\r\n\r\n")
         headers = dict(line.split(": ", 1) for line in head.decode("latin-1").split("\r\n") if ": " in line)
         self.say(int(headers.pop("Status", "200").split()[0]), rest, headers)
+
+
+class Careless:
+    """A server as they are in the world: it takes what looks like a request for one, and knows where a body ends from the first header that
+    it likes. `length_first`: from Content-Length even where there are chunks."""
+
+    def __init__(self, conn, tell, length_first, **where):
+        self.conn, self.tell, self.length_first, self.where = conn, tell, length_first, where
+        self.held = b""
+        while self.request():
+            pass
+
+    def more(self):
+        data = self.conn.recv(65536)
+        self.held += data
+        return bool(data)
+
+    def until(self, pattern):
+        """What comes before the pattern, which goes too; None: the connection ended."""
+        while not (m := re.search(pattern, self.held)):
+            if not self.more():
+                return None
+        found, self.held = self.held[:m.start()], self.held[m.end():]
+        return found
+
+    def skip(self, n):
+        while len(self.held) < n and self.more():
+            pass
+        self.held = self.held[n:]
+
+    def chunks(self):
+        while (line := self.until(rb"\r?\n")) is not None and (size := int(re.match(rb"\s*(?:0x)?([0-9a-fA-F]*)", line)[1] or b"0", 16)):
+            self.skip(size)
+            self.until(rb"\r?\n")
+        while self.until(rb"\r?\n"):
+            pass
+
+    def request(self):
+        head = self.until(rb"\r?\n\r?\n")
+        if head is None:
+            return False
+        words = head.split(b"\n")[0].decode("latin-1").split()
+        host = re.search(rb"(?i)^host[ \t]*:\s*([^\r\n]*)", head, re.M)
+        self.tell("request", method=words[0] if words else "", target=words[1] if len(words) > 1 else "", host=host[1].decode("latin-1") if host else "", **self.where)
+        length = re.search(rb"(?i)^content-length[ \t]*:\s*\+?(\d+)", head, re.M)
+        chunked = re.search(rb"(?i)^transfer-encoding[ \t]*:\s*[^\r\n]*chunked", head, re.M)
+        if chunked and not (self.length_first and length):
+            self.chunks()
+        elif length:
+            self.skip(int(length[1]))
+        self.conn.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        return True
 
 
 # --- manners ---
