@@ -778,7 +778,7 @@ UNSEEN static void set_up(struct input *in)
         buf_init(&rig.audit_line, AUDIT_RECORD_MAX);
     }
     k->audit.fd = k->etc_lock = k->claims = -1;
-    k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = -1;
+    k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = k->wayout.source.fd = -1;
     k->wall = (struct wall){.pid = 0x7ffffff0, .pidfd = FD_INIT, .wire_fd = FD_CONN, .report_fd = -1};
     cgroup_init(&k->cgroup);
     proof_init(&k->proof);

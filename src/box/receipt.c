@@ -47,6 +47,7 @@ static const struct {
     {EAFNOSUPPORT, "EAFNOSUPPORT"},
     {ENETUNREACH, "ENETUNREACH"},
     {ECONNREFUSED, "ECONNREFUSED"},
+    {ECONNRESET, "ECONNRESET"},
 };
 
 void receipt_spaces(uint32_t ret[SPACE_COUNT])
@@ -133,6 +134,12 @@ static bool planned(const struct receipt_facts *f, int id, char ret[40])
     case PROBE_SCRATCH_SIZE:
         show_number(ret, (f->scratch_bytes + 4095) / 4096 * 4);
         return f->scratch_bytes != 0;
+    case PROBE_NETWORK:
+        snprintf(ret, 40, "%s", f->network ? "EPERM" : "ENETUNREACH");
+        return true;
+    case PROBE_UNNAMED:
+        snprintf(ret, 40, "%s", f->network ? "ECONNRESET" : "ENETUNREACH");
+        return true;
     case PROBE_PROCESS_LIMIT:
         show_number(ret, f->processes);
         return f->processes != 0;

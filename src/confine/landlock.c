@@ -136,6 +136,16 @@ int landlock_restrict_all(const char *const *paths, size_t count, struct pale_er
     return enter(abi, &attr, paths, count, e);
 }
 
+int landlock_restrict_to_connect(struct pale_err *e)
+{
+    int abi = 0, r = known_abi(&abi, e);
+    if (r < 0)
+        return r;
+    struct ruleset_attr attr = everything(abi);
+    attr.handled_access_net &= ~(uint64_t)NET_CONNECT_TCP;
+    return enter(abi, &attr, NULL, 0, e);
+}
+
 /* Nothing that boxes leave on the disk is a device, but for the marks of what is gone, which are character devices. */
 #define MAKES                                                                                                                              \
     (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |             \

@@ -26,6 +26,9 @@ int landlock_count_end(struct landlock_count *c);
  * run, and no TCP port be bound or reached, as far as the kernel can hold it. */
 int landlock_restrict_all(const char *const *paths, size_t count, struct pale_err *e) MUST_CHECK;
 
+/* The same with no file at all, and TCP as it is: for who dials. */
+int landlock_restrict_to_connect(struct pale_err *e) MUST_CHECK;
+
 /* The same for folders that are open already, each for what it is used for; reading beneath it in any case. */
 enum landlock_use {
     LANDLOCK_READ,

@@ -25,14 +25,9 @@ static const struct seccomp_program profile_programs[] = {
 static_assert(sizeof(profile_programs) / sizeof(profile_programs[0]) == SECCOMP_COUNT, "a program for every profile");
 
 static const struct seccomp_program own_programs[] = {
-    [OWN_KEEPER] = PROGRAM(code_keeper),
-    [OWN_INIT] = PROGRAM(code_init),
-    [OWN_READER] = PROGRAM(code_reader),
-    [OWN_DAEMON] = PROGRAM(code_daemon),
-    [OWN_DIAL] = PROGRAM(code_dial),
-    [OWN_WARDEN] = PROGRAM(code_warden),
-    [OWN_MANTLE] = PROGRAM(code_mantle),
-    [OWN_TREE_READER] = PROGRAM(code_tree_reader),
+    [OWN_KEEPER] = PROGRAM(code_keeper),           [OWN_INIT] = PROGRAM(code_init),       [OWN_READER] = PROGRAM(code_reader),
+    [OWN_DAEMON] = PROGRAM(code_daemon),           [OWN_DIAL] = PROGRAM(code_dial),       [OWN_WARDEN] = PROGRAM(code_warden),
+    [OWN_MANTLE] = PROGRAM(code_mantle),           [OWN_GATEWAY] = PROGRAM(code_gateway), [OWN_TREE_READER] = PROGRAM(code_tree_reader),
     [OWN_TREE_WRITER] = PROGRAM(code_tree_writer),
 };
 static_assert(sizeof(own_programs) / sizeof(own_programs[0]) == OWN_COUNT, "a program for every program");

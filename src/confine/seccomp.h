@@ -21,6 +21,7 @@ enum seccomp_own {
     OWN_DIAL,
     OWN_WARDEN,
     OWN_MANTLE,
+    OWN_GATEWAY,
     OWN_TREE_READER,
     OWN_TREE_WRITER,
     OWN_COUNT

@@ -55,6 +55,9 @@ static const struct table_line warden_lines[] = {
 static const struct table_line mantle_lines[] = {
 #include "confine/lists/mantle.def"
 };
+static const struct table_line gateway_lines[] = {
+#include "confine/lists/gateway.def"
+};
 static const struct table_line tree_reader_lines[] = {
 #include "confine/lists/tree_reader.def"
 };
@@ -77,6 +80,7 @@ const struct table_subject table_subjects[TABLE_SUBJECTS] = {
     {"dial", true, OWN_DIAL, KILLED, 0, dial_lines, COUNT(dial_lines), WANT_DIAL, NULL, 0},
     {"warden", true, OWN_WARDEN, KILLED, 0, warden_lines, COUNT(warden_lines), WANT_WARDEN, NULL, 0},
     {"mantle", true, OWN_MANTLE, KILLED, 0, mantle_lines, COUNT(mantle_lines), WANT_MANTLE, NULL, 0},
+    {"gateway", true, OWN_GATEWAY, KILLED, 0, gateway_lines, COUNT(gateway_lines), WANT_GATEWAY, NULL, 0},
     {"tree-reader", true, OWN_TREE_READER, KILLED, 0, tree_reader_lines, COUNT(tree_reader_lines), WANT_TREE_READER, NULL, 0},
     {"tree-writer", true, OWN_TREE_WRITER, KILLED, 0, tree_writer_lines, COUNT(tree_writer_lines), WANT_TREE_WRITER, NULL, 0},
 };

@@ -22,7 +22,7 @@
 #endif
 
 #define TABLE_NUMBERS 1024u
-#define TABLE_SUBJECTS 12
+#define TABLE_SUBJECTS 13
 
 struct table_line;
 

@@ -199,6 +199,26 @@ static uint32_t want_not_followed(unsigned profiles, const __u64 *arg)
     return (uint32_t)arg[4] == 0x100 ? ALLOWED : KILLED;
 }
 
+static uint32_t want_internet_socket(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    return (uint32_t)arg[0] == 2 || (uint32_t)arg[0] == 10 ? ALLOWED : KILLED;
+}
+
+static uint32_t want_flow_option(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    uint32_t level = (uint32_t)arg[1], name = (uint32_t)arg[2];
+    return (level == 1 && (name == 18 || name == 13 || name == 9)) || (level == 6 && name == 1) ? ALLOWED : KILLED;
+}
+
+static uint32_t want_pipe_flag(unsigned profiles, const __u64 *arg)
+{
+    (void)profiles;
+    uint32_t what = (uint32_t)arg[1];
+    return what == 1031 || what == 2 || what == 4 ? ALLOWED : KILLED;
+}
+
 struct rule {
     const char *name;
     want_rule *want;
@@ -220,6 +240,12 @@ static const struct rule dial_rules[] = {{"mmap", want_data_map}, {"mprotect", w
 static const struct rule daemon_rules[] = {
     {"socket", want_local_socket}, {"socketpair", want_local_socket}, {"mmap", want_data_map}, {"mprotect", want_data_map}};
 
+static const struct rule gateway_rules[] = {{"socket", want_internet_socket},
+                                            {"setsockopt", want_flow_option},
+                                            {"fcntl", want_pipe_flag},
+                                            {"mmap", want_data_map},
+                                            {"mprotect", want_data_map}};
+
 static const struct rule tree_reader_rules[] = {{"mmap", want_data_map}, {"mprotect", want_data_map}, {"ioctl", want_terminal_question}};
 static const struct rule tree_writer_rules[] = {
     {"mmap", want_data_map},         {"mprotect", want_data_map},     {"ioctl", want_copy_or_terminal_question},
@@ -238,6 +264,7 @@ static const struct {
     [WANT_DIAL] = {dial_rules, COUNT(dial_rules)},
     [WANT_WARDEN] = {dial_rules, COUNT(dial_rules)},
     [WANT_MANTLE] = {NULL, 0},
+    [WANT_GATEWAY] = {gateway_rules, COUNT(gateway_rules)},
     [WANT_TREE_READER] = {tree_reader_rules, COUNT(tree_reader_rules)},
     [WANT_TREE_WRITER] = {tree_writer_rules, COUNT(tree_writer_rules)},
 };

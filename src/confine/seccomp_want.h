@@ -22,6 +22,7 @@ enum want_list {
     WANT_DIAL,
     WANT_WARDEN,
     WANT_MANTLE,
+    WANT_GATEWAY,
     WANT_TREE_READER,
     WANT_TREE_WRITER
 };

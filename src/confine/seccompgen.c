@@ -125,6 +125,9 @@ static const struct row warden_rows[] = {
 static const struct row mantle_rows[] = {
 #include "confine/lists/mantle.def"
 };
+static const struct row gateway_rows[] = {
+#include "confine/lists/gateway.def"
+};
 static const struct row tree_reader_rows[] = {
 #include "confine/lists/tree_reader.def"
 };
@@ -155,6 +158,7 @@ static const struct list {
     {"dial", ROWS(dial_rows), FOR_EVERY, NULL, 0},
     {"warden", ROWS(warden_rows), FOR_EVERY, NULL, 0},
     {"mantle", ROWS(mantle_rows), FOR_EVERY, NULL, 0},
+    {"gateway", ROWS(gateway_rows), FOR_EVERY, NULL, 0},
     {"tree_reader", ROWS(tree_reader_rows), FOR_EVERY, NULL, 0},
     {"tree_writer", ROWS(tree_writer_rows), FOR_EVERY, NULL, 0},
 };

@@ -57,6 +57,12 @@ static const char *const names[WEAKEN_COUNT] = {
     [WEAKEN_BITS] = "bits",
     [WEAKEN_HOLES] = "holes",
     [WEAKEN_TREE_LOCK] = "tree-lock",
+    [WEAKEN_GATE_RULES] = "gate-rules",
+    [WEAKEN_GATE_NAMES] = "gate-names",
+    [WEAKEN_GATE_ADDRESS] = "gate-address",
+    [WEAKEN_GATE_MATCH] = "gate-match",
+    [WEAKEN_GATE_ECH] = "gate-ech",
+    [WEAKEN_GATE_HTTP] = "gate-http",
 };
 
 uint64_t weaken_from_env(void)

@@ -56,6 +56,12 @@ enum weaken {
     WEAKEN_BITS,         /* a landing gives files the set-id bits that they have in the box */
     WEAKEN_HOLES,        /* holes of files are read byte by byte */
     WEAKEN_TREE_LOCK,    /* trees that boxes wrote are read with every right that whoever asked has */
+    WEAKEN_GATE_RULES,   /* the gateway lets every connection through */
+    WEAKEN_GATE_NAMES,   /* … and answers for every name */
+    WEAKEN_GATE_ADDRESS, /* a name may lead to any address */
+    WEAKEN_GATE_MATCH,   /* … and is not compared with the address that was dialled, nor with a second name */
+    WEAKEN_GATE_ECH,     /* an encrypted name passes */
+    WEAKEN_GATE_HTTP,    /* only the first request of a connection is judged */
     WEAKEN_COUNT,
 };
 

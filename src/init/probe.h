@@ -24,6 +24,7 @@ enum probe_id {
 #define PROBE_NOT_TRIED UINT32_MAX
 
 /* What is touched to see that the box's group counts it. */
+#define PROBE_NOBODY_PORT 9 /* of 192.0.2.1, which is nobody's */
 #define PROBE_TOUCH_BYTES (2u << 20)
 
 struct probe_report {

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/loop.h"
 #include "box/audit.h"
+#include "box/gatemsg.h"
 #include "box/place.h"
 #include "box/proved.h"
 #include "box/receipt.h"
@@ -132,6 +133,14 @@ struct warding {
     int held;                  /* of a one-shot box: a lock on it, so that nobody takes it for one that was left; else -1 */
 };
 
+/* pale-gateway, where the box has a network. */
+struct wayout {
+    struct loop_source source; /* the talk with it; -1: there is none */
+    pid_t pid;
+    const struct gate_meters *meters; /* which it writes; NULL: none */
+    bool is_cut;
+};
+
 struct keeper {
     struct loop loop;
     /* identity */
@@ -172,6 +181,7 @@ struct keeper {
     struct proof proof;
     struct freeze freeze;
     struct warding warding;
+    struct wayout wayout;
     struct client *clients;
     size_t client_count;
     struct kjob *jobs, *last_job;
@@ -190,6 +200,8 @@ void wire_send_u64(struct keeper *k, uint8_t type, uint16_t chan, uint64_t v);
 
 /* Ends the box because of its init; every client learns why. */
 void keeper_box_died(struct keeper *k, const char *why);
+/* A record with nothing but a reason, which may be NULL. */
+void keeper_note(struct keeper *k, const char *event, const char *reason);
 void keeper_stop(struct keeper *k);
 /* While winding up: ends the loop once every client has its last words. */
 void keeper_check_done(struct keeper *k);
@@ -295,6 +307,16 @@ void warding_idle(struct keeper *k);
 void warding_catch_up(struct keeper *k);
 /* The box is dead. */
 void warding_end(struct keeper *k);
+
+/* --- wayout.c: the gateway --- */
+bool wayout_is_needed(const struct keeper *k);
+/* Starts pale-gateway. *ret_hand: where the sockets of the box's network are to be sent. */
+int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e) MUST_CHECK;
+/* Waits until it holds the policy. */
+int wayout_await(struct keeper *k, struct pale_err *e) MUST_CHECK;
+/* Nothing goes out any more, or the policy holds again. */
+int wayout_cut(struct keeper *k, bool cut, struct pale_err *e) MUST_CHECK;
+void wayout_end(struct keeper *k);
 
 /* --- cputime.c: CPU time by the box's cgroup --- */
 /* Holds a job that has just got its channel to the policy's CPU time, where the group counts it. */

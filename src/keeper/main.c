@@ -105,10 +105,11 @@ static void end_wall(struct keeper *k)
     k->wire.fd = k->init_watch.fd = -1;
     freeze_end(k);
     wall_destroy(&k->wall);
+    wayout_end(k);
     warding_end(k);
 }
 
-static void audit_simple(struct keeper *k, const char *event, const char *reason)
+void keeper_note(struct keeper *k, const char *event, const char *reason)
 {
     struct json *j = audit_begin(&k->audit, event);
     if (reason)
@@ -122,7 +123,7 @@ void keeper_box_died(struct keeper *k, const char *why)
         return;
     k->died = true;
     snprintf(k->death, sizeof(k->death), "%s", why);
-    audit_simple(k, "box.died", why);
+    keeper_note(k, "box.died", why);
     client_turn_away(k);
     end_wall(k);
     work_box_died(k, why);
@@ -134,7 +135,7 @@ void keeper_stop(struct keeper *k)
     if (k->died || k->stopping)
         return;
     k->stopping = true;
-    audit_simple(k, "box.stop", NULL);
+    keeper_note(k, "box.stop", NULL);
     client_turn_away(k);
     end_wall(k);
     work_box_died(k, "the box was stopped");
@@ -164,7 +165,7 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     slice_shorten();
     k->page_bytes = sysconf(_SC_PAGESIZE);
     k->once = once;
-    k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = -1;
+    k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = k->wayout.source.fd = -1;
     k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1, .user_ns = -1, .mount_ns = -1};
     k->etc_lock = k->claims = k->image_lock = k->policy_fd = k->disk_fd = -1;
     k->ids_home = home && fcntl(IDS_HOME, F_SETFD, FD_CLOEXEC) == 0 ? IDS_HOME : -1;
@@ -368,6 +369,9 @@ static int stage_wall(struct keeper *k, struct pale_err *e)
     own_strata strata = {0};
     if ((r = strata_find(k, &strata, e)) < 0)
         return r;
+    own_fd hand = -1;
+    if (wayout_is_needed(k) && (r = wayout_start(k, &hand, e)) < 0)
+        return r;
     struct wall_plan plan = {
         .policy = &k->policy,
         .ids = k->ids,
@@ -379,6 +383,7 @@ static int stage_wall(struct keeper *k, struct pale_err *e)
         .project_from = strata.project_from,
         .open_layer = strata.open[0] ? strata.open : NULL,
         .image_root = strata.image[0] ? strata.image : NULL,
+        .gateway_fd = hand,
         .etc_dir = etc,
         .init_path = init,
         .scratch_bytes = k->scratch_bytes,
@@ -489,7 +494,9 @@ static int stage_receipt(struct keeper *k, struct pale_err *e)
     if (r < 0)
         return r;
     warding_stand(k);
-    return (r = proof_await(k, e)) == 0 ? warding_await(k, e) : r;
+    if ((r = proof_await(k, e)) == 0)
+        r = warding_await(k, e);
+    return r == 0 ? wayout_await(k, e) : r;
 }
 
 /* The only client of a one-shot box has sent its request already; a lasting box says that it is ready. */
@@ -563,7 +570,7 @@ int main(int argc, char **argv)
         r = stages[i](&state, &e);
     if (r < 0) {
         if (state.audit.fd >= 0)
-            audit_simple(&state, "box.refused", e.text);
+            keeper_note(&state, "box.refused", e.text);
         clean_up(&state);
         return give_up(&e);
     }
@@ -571,7 +578,7 @@ int main(int argc, char **argv)
     state.audit.caller = NULL; /* from here on whoever asks is known by his connection */
     r = loop_run(&state.loop, &e);
     if (r < 0)
-        audit_simple(&state, "box.died", e.text);
+        keeper_note(&state, "box.died", e.text);
     clean_up(&state);
     return r < 0 ? 125 : 0;
 }

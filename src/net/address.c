@@ -8,6 +8,7 @@
 #include "net/address.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "net/httphead.h"
@@ -219,6 +220,18 @@ bool address_range_parse(const char *p, size_t n, struct address_range *ret)
     r.bits = (uint8_t)bits;
     *ret = r;
     return true;
+}
+
+const char *address_range_text(const struct address_range *r, char ret[ADDRESS_RANGE_MAX])
+{
+    char first[ADDRESS_TEXT_MAX];
+    snprintf(ret, ADDRESS_RANGE_MAX, "%s/%u", address_text(&r->first, first), (unsigned)r->bits);
+    return ret;
+}
+
+bool address_range_covers(const struct address_range *outer, const struct address_range *inner)
+{
+    return inner->bits >= outer->bits && address_is_in(&inner->first, outer);
 }
 
 bool address_is_in(const struct address *a, const struct address_range *r)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #define ADDRESS_TEXT_MAX 46 /* with its NUL */
+#define ADDRESS_RANGE_MAX (ADDRESS_TEXT_MAX + 4)
 
 enum address_family { ADDRESS_V4 = 4, ADDRESS_V6 = 6 };
 
@@ -49,6 +50,12 @@ const char *address_text(const struct address *a, char ret[ADDRESS_TEXT_MAX]);
 
 /* ADDRESS/BITS, or an address alone for just that one. Bits beyond those that count must be zero: "10.0.0.1/8" could mean either. */
 bool address_range_parse(const char *p, size_t n, struct address_range *ret);
+
+/* ADDRESS/BITS, always with its bits. Returns ret. */
+const char *address_range_text(const struct address_range *r, char ret[ADDRESS_RANGE_MAX]);
+
+/* Is inner, of the same family, all within outer? */
+bool address_range_covers(const struct address_range *outer, const struct address_range *inner);
 
 /* An address is in ranges of its own family only. */
 bool address_is_in(const struct address *a, const struct address_range *r);

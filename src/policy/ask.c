@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the answer to "may this box …": about host files as seen at a path of the box, names on the network, and variables of
  * the host. What a box does to files of its own is no question: they are not the host's. */
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "policy/guard.h"
 #include "policy/hostpath.h"
 #include "policy/share.h"
+#include "policy/window.h"
 
 PRINTF_LIKE(4, 5)
 static int answer(struct policy_answer *ret, enum policy_verdict verdict, const char *rule, const char *fmt, ...)
@@ -78,44 +80,94 @@ static int ask_write(const struct policy *p, const char *what, struct policy_ans
     return ask_path(p, true, what, ret, e);
 }
 
-static int ask_rules(const struct policy *p, const char *name, uint16_t port, struct policy_answer *ret)
+static const char *verdict_phrase(enum policy_verdict v)
 {
-    const struct policy_egress *r = egress_match(p, name, port);
-    own_buf rule = {0};
-    buf_init(&rule, 4096);
-    if (!r || (p->network == NETWORK_OPEN && r->verdict == VERDICT_ASK)) {
-        if (p->network == NETWORK_OPEN)
-            return answer(ret, VERDICT_ALLOW, "network.mode open", "Every name is open, at addresses that are not private.");
-        return answer(ret, VERDICT_DENY, "network.mode filtered", "No egress rule matches %s port %u; %s:%u would.", name, port, name,
-                      port);
+    return v == VERDICT_DENY ? "A rule refuses" : v == VERDICT_ASK ? "The operator is asked about" : "A rule allows";
+}
+
+/* What a flow that is let through is held to, as the end of a sentence. */
+static void add_terms(const struct egress_verdict *v, struct buf *out)
+{
+    char text[32];
+    static const struct {
+        enum policy_quota quota;
+        const char *text;
+    } sizes[] = {{QUOTA_BYTES_OUT, "out"}, {QUOTA_BYTES_IN, "in"}};
+    if (v->quota[QUOTA_RATE])
+        buf_addf(out, ", %" PRIu64 " times a minute", v->quota[QUOTA_RATE]);
+    for (size_t i = 0; i < 2; i++)
+        if (v->quota[sizes[i].quota])
+            buf_addf(out, ", %s %s in all", number_show_bytes(v->quota[sizes[i].quota], text, sizeof(text)), sizes[i].text);
+    if (v->quota[QUOTA_CONNECTIONS])
+        buf_addf(out, ", %" PRIu64 " connections at once", v->quota[QUOTA_CONNECTIONS]);
+    if (v->rule && v->rule->window.days) {
+        buf_add_text(out, ", at ");
+        window_text(&v->rule->window, out);
+        buf_add_text(out, " UTC");
     }
-    buf_add_text(&rule, "network.egress ");
-    egress_text(r, &rule);
-    if (r->verdict == VERDICT_DENY)
-        return answer(ret, VERDICT_DENY, buf_text(&rule), "A rule refuses %s port %u.", name, port);
-    if (r->verdict == VERDICT_ASK)
-        return answer(ret, VERDICT_ASK, buf_text(&rule), "The operator is asked about %s port %u.", name, port);
-    uint32_t rate = egress_rate(p, name, port);
-    if (rate)
-        return answer(ret, VERDICT_ALLOW, buf_text(&rule), "A rule allows %s port %u, %u times a minute.", name, port, rate);
-    return answer(ret, VERDICT_ALLOW, buf_text(&rule), "A rule allows %s port %u.", name, port);
+    if (v->needs_http)
+        buf_add_text(out, ", by the method and path of each request of plain HTTP");
+}
+
+static int answer_flow(const struct policy *p, const struct egress_question *q, const char *what, struct policy_answer *ret)
+{
+    struct egress_verdict v;
+    char rule[256];
+    own_buf terms = {0};
+    egress_judge(p, q, &v);
+    egress_ground_text(p, &v, rule, sizeof(rule));
+    buf_init(&terms, 512);
+    if (v.verdict != VERDICT_DENY)
+        add_terms(&v, &terms);
+    if (v.ground == EGRESS_BY_RULE)
+        return answer(ret, v.verdict, rule, "%s %s port %u%s.", verdict_phrase(v.verdict), what, q->port, buf_text(&terms));
+    if (v.ground == EGRESS_BY_ADDRESS)
+        return answer(ret, v.verdict, rule, "%s is a %s address, which a rule with a cidr alone can open.", what,
+                      address_class_text(v.class));
+    if (p->network == NETWORK_OPEN && v.verdict == VERDICT_ALLOW)
+        return answer(ret, v.verdict, rule, "Every name is open, at addresses that are not private%s.", buf_text(&terms));
+    if (q->address)
+        return answer(ret, v.verdict, rule, "No egress rule matches %s port %u; one with a cidr would.", what, q->port);
+    return answer(ret, v.verdict, rule, "No egress rule matches %s port %u; %s:%u would.", what, q->port, what, q->port);
+}
+
+/* Where a host name or an address ends and ":PORT" begins. */
+static size_t host_length(const char *what)
+{
+    size_t n = strcspn(what, "]");
+    return what[0] == '[' && what[n] ? n + 1 : strcspn(what, ":");
+}
+
+static bool read_address(const char *what, size_t n, struct address *ret)
+{
+    bool six = what[0] == '[' && n > 2;
+    return address_parse(what + six, n - 2 * six, ret) && (ret->family == ADDRESS_V6) == six;
 }
 
 static int ask_reach(const struct policy *p, const char *what, struct policy_answer *ret, struct pale_err *e)
 {
     char name[DOMAIN_NAME_MAX + 1], shown[60];
+    struct address address;
     uint64_t port = 443;
-    size_t n = strcspn(what, ":");
-    int r = domain_parse(what, n, false, name, e);
+    size_t n = host_length(what);
+    bool is_address = read_address(what, n, &address);
+    int r = is_address ? 0 : domain_parse(what, n, false, name, e);
     if (r < 0)
         return r;
-    if (what[n] && (!number_u64(what + n + 1, 65535, &port) || port == 0))
+    if (what[n] && (what[n] != ':' || !number_u64(what + n + 1, 65535, &port) || port == 0))
         return err_set(e, PALE_BAD_INPUT, "\"%s\" is not NAME or NAME:PORT", quote_into(shown, sizeof(shown), what, strlen(what)));
     if (p->network == NETWORK_NONE)
         return answer(ret, VERDICT_DENY, "network.mode none", "The box has no network.");
     if (p->network == NETWORK_HOST)
         return answer(ret, VERDICT_ALLOW, "network.mode host", "The box shares the host's network; nothing is filtered.");
-    return ask_rules(p, name, (uint16_t)port, ret);
+    struct egress_question q = {.port = (uint16_t)port, .minute = egress_minute(time(NULL))};
+    if (is_address) {
+        char text[ADDRESS_TEXT_MAX];
+        q.address = &address;
+        return answer_flow(p, &q, address_text(&address, text), ret);
+    }
+    q.name = name;
+    return answer_flow(p, &q, name, ret);
 }
 
 static int ask_env(const struct policy *p, const char *what, struct policy_answer *ret, struct pale_err *e)

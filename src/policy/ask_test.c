@@ -88,7 +88,7 @@ static void ask_refuses_questions_that_make_no_sense(void **state)
         {"read", "a", "not absolute"},
         {"write", "/a/../b", "component"},
         {"reach", "*.x.org", "labels"},
-        {"reach", "1.2.3.4", "address"},
+        {"reach", "1.2.3", "address"},
         {"reach", "x.org:", "NAME:PORT"},
         {"reach", "x.org:0", "NAME:PORT"},
         {"reach", "", "host name"},

@@ -109,7 +109,7 @@ int policy_check(const struct policy *p, struct pale_err *e)
 
 static bool has_network(const struct policy *p)
 {
-    return p->network != NETWORK_NONE;
+    return p->network == NETWORK_HOST;
 }
 
 static bool has_gvisor(const struct policy *p)
@@ -117,18 +117,23 @@ static bool has_gvisor(const struct policy *p)
     return p->tier == TIER_GVISOR;
 }
 
+static bool has_budget(const struct policy *p)
+{
+    return p->network != NETWORK_NONE && (p->limits[LIMIT_TOKENS].value || p->limits[LIMIT_COST].value);
+}
+
 static bool has_microvm(const struct policy *p)
 {
     return p->tier == TIER_MICROVM;
 }
 
-/* What has no program behind it yet. A row goes away with the program that holds it. Limits on tokens and money need no row:
- * with network none there is nothing to spend on, and any other network is refused. */
+/* What has no program behind it yet. A row goes away with the program that holds it. */
 static const struct unheld {
     bool (*asked)(const struct policy *p);
     const char *text;
 } unheld[] = {
-    {has_network, "network.mode: this build has no gateway to hold a network to its rules; use network: none"},
+    {has_network, "network.mode: this build does not share the host's network with a box; use network: open"},
+    {has_budget, "limits.tokens and limits.cost: this build does not meter model APIs; leave them out, or use network: none"},
     {has_gvisor, "tier: gvisor is not in this build; use tier: native"},
     {has_microvm, "tier: microvm is not in this build; use tier: native"},
 };

@@ -10,7 +10,7 @@ enum field_shape {
     SHAPE_ONE,   /* key: value */
     SHAPE_LIST,  /* key: [value, …] */
     SHAPE_PAIRS, /* key: {NAME: value, …}; each is set as "NAME=value" */
-    SHAPE_RULES, /* key: [{domain, ports, …}, …]; each is set as "domain:ports=verdict@rate" */
+    SHAPE_RULES, /* key: [{domain, ports, …}, …]; each is set as one text (policy/rule.h) */
 };
 
 struct field;
@@ -78,7 +78,7 @@ extern const struct field_kind limit_kind;                        /* limit.c */
 extern const struct field_kind paths_kind, guards_kind;           /* list.c */
 extern const struct field_kind env_set_kind, env_pass_kind;       /* env.c */
 extern const struct field_kind volume_kind;                       /* volume.c */
-extern const struct field_kind egress_kind;                       /* egress.c */
+extern const struct field_kind egress_kind;                       /* egress_field.c */
 
 /* A closed set of words. */
 struct choice_row {

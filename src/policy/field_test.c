@@ -143,7 +143,7 @@ static void set_takes_what_people_type(void **state)
     assert_string_equal(p.egress[0].domain, "*.x.org");
     assert_int_equal(p.egress[0].ports[0], 80);
     assert_int_equal(p.egress[0].verdict, VERDICT_ASK);
-    assert_int_equal(p.egress[0].rate_per_min, 5);
+    assert_int_equal(p.egress[0].quota[QUOTA_RATE], 5);
     assert_int_equal(p.env_set.count, 1);
     assert_string_equal(p.env_set.item[0], "A=d");
     set(&p, "limits.memory", "none");

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "net/address.h"
 
 enum policy_tier { TIER_AUTO, TIER_NATIVE, TIER_GVISOR, TIER_MICROVM, TIER_COUNT };
 enum policy_project { PROJECT_NONE, PROJECT_RO, PROJECT_REVIEW, PROJECT_LIVE, PROJECT_COUNT }; /* rising: wider */
@@ -51,12 +52,34 @@ struct policy_volume {
     bool writable;
 };
 
+/* When a rule is in force, by the clock of UTC. */
+struct policy_window {
+    uint8_t days;      /* a bit for each, Monday is 1; 0: always */
+    uint16_t from, to; /* minutes of the day; to is not in it any more */
+};
+
+enum policy_method { METHOD_GET, METHOD_HEAD, METHOD_OPTIONS, METHOD_POST, METHOD_PUT, METHOD_PATCH, METHOD_DELETE, METHOD_COUNT };
+
+/* What a rule holds flows to. 0: nothing. */
+enum policy_quota {
+    QUOTA_RATE,        /* connections a minute to each name (or address, if there is no name) */
+    QUOTA_BYTES_OUT,   /* in all, for the whole box and everything that the rule matches */
+    QUOTA_BYTES_IN,    /* likewise */
+    QUOTA_CONNECTIONS, /* at once, likewise */
+    QUOTA_COUNT,
+};
+
 struct policy_egress {
-    char *domain; /* lower case, "x.org" or "*.x.org" */
-    uint16_t *ports;
-    size_t port_count;     /* 0: every port */
-    uint32_t rate_per_min; /* 0: none */
+    char *domain;               /* "x.org", "*.x.org" or "*", canonical; NULL: the rule is about addresses */
+    struct address_range range; /* … about these */
+    uint16_t *ports;            /* rising */
+    size_t port_count;          /* 0: every port */
+    uint16_t host_port;         /* not 0: this port of the host's loopback under the name `domain`; it is the only one in ports */
     enum policy_verdict verdict;
+    uint64_t quota[QUOTA_COUNT];
+    struct policy_window window;
+    unsigned methods;            /* a bit for each policy_method; 0: every method. With paths: for plain HTTP alone */
+    struct policy_strings paths; /* "/a", or "/a/" and a star for all beneath; none: every path */
 };
 
 struct policy {

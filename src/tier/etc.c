@@ -193,7 +193,7 @@ static int copy_any(int from, int to, const char *name, int depth, struct pale_e
 static int generate(const struct ids *ids, int etc, struct pale_err *e)
 {
     static const char nsswitch[] = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\nprotocols: files\n";
-    static const char resolv[] = "# This box has no network.\n";
+    static const char resolv[] = "# Names are answered inside the box, as far as its policy allows any.\nnameserver 127.0.0.1\n";
     char text[512];
     int n = snprintf(text, sizeof(text),
                      "root:x:0:0:root:/root:/bin/sh\n" WALL_USER ":x:%u:%u:" WALL_USER ":" WALL_HOME ":/bin/bash\n"

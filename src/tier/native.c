@@ -29,6 +29,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "confine/caps.h"
+#include "confine/detour.h"
 #include "confine/kernel.h"
 #include "confine/landlock.h"
 #include "confine/mounts.h"
@@ -44,14 +45,20 @@ struct builder {
     int go_fd, report_fd, wire_fd;
 };
 
-/* A network namespace takes as long to make as all the mounts together, so a child that shares our memory and descriptors makes it
- * meanwhile. It ends with the number of the namespace's descriptor, or with an errno above NET_FAILED. */
+/* A network namespace takes as long to make as all the mounts together, so a child makes it meanwhile. It ends with the number of the
+ * namespace's descriptor, which is ours too, or with an errno above NET_FAILED. */
 #define NET_FAILED 128
+
+struct network {
+    int proc_fd; /* opened by the builder, whose root may be another by then; the child closes it for both */
+    int gateway_fd, report_fd;
+};
 
 /* Runs beside the builder, and must leave its errno alone. */
 static int make_network(void *arg)
 {
-    long proc = *(int *)arg, r = k_raw(SYS_unshare, CLONE_NEWNET, 0, 0, 0, 0);
+    const struct network *n = arg;
+    long r = k_raw(SYS_unshare, CLONE_NEWNET, 0, 0, 0, 0);
     struct ifreq lo = {.ifr_name = "lo"};
     lo.ifr_flags = IFF_UP | IFF_RUNNING;
     long s = r < 0 ? r : k_raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0, 0, 0);
@@ -59,22 +66,40 @@ static int make_network(void *arg)
     if (s >= 0)
         k_raw(SYS_close, s, 0, 0, 0, 0);
     if (r >= 0)
-        r = k_raw(SYS_openat, proc, (long)"self/ns/net", O_RDONLY | O_CLOEXEC, 0, 0);
-    k_raw(SYS_close, proc, 0, 0, 0, 0);
+        r = k_raw(SYS_openat, n->proc_fd, (long)"self/ns/net", O_RDONLY | O_CLOEXEC, 0, 0);
+    k_raw(SYS_close, n->proc_fd, 0, 0, 0, 0);
     return (int)(r >= 0 && r < NET_FAILED ? r : NET_FAILED + (r < 0 ? -r & 127 : EMFILE));
 }
 
-static pid_t start_network(void)
+/* The same with a way out, in memory of its own. What goes wrong it tells itself. */
+static int make_detour(void *arg)
 {
-    static _Alignas(16) char stack[16384];
-    static int proc;
-    /* Opened here: by the time the child is done our root may be another. The child closes it for both. */
-    proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (proc < 0)
+    const struct network *n = arg;
+    int sockets[DETOUR_SOCKETS], status = make_network(arg);
+    struct pale_err e = {0};
+    if (status >= NET_FAILED)
+        return status;
+    int r = detour_make(sockets, &e);
+    if (r == 0) {
+        r = detour_hand_over(n->gateway_fd, sockets, &e);
+        detour_close(sockets);
+    }
+    if (r < 0)
+        fd_write_full(n->report_fd, &e, sizeof(e));
+    return r < 0 ? NET_FAILED + EPERM : status;
+}
+
+static pid_t start_network(const struct builder *b)
+{
+    static _Alignas(16) char stack[32768];
+    static struct network n;
+    bool out = b->plan->gateway_fd >= 0;
+    n = (struct network){open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), b->plan->gateway_fd, b->report_fd};
+    if (n.proc_fd < 0)
         return -1;
-    pid_t pid = clone(make_network, stack + sizeof(stack), CLONE_VM | CLONE_FILES | SIGCHLD, &proc);
+    pid_t pid = clone(out ? make_detour : make_network, stack + sizeof(stack), (out ? 0 : CLONE_VM) | CLONE_FILES | SIGCHLD, &n);
     if (pid < 0)
-        own_close(&proc);
+        own_close(&n.proc_fd);
     return pid;
 }
 
@@ -275,7 +300,7 @@ static int build(struct builder *b, struct pale_err *e)
 {
     const struct wall_plan *plan = b->plan;
     int r;
-    pid_t network = is_weak(plan->weaken, WEAKEN_NETNS) ? 0 : start_network();
+    pid_t network = is_weak(plan->weaken, WEAKEN_NETNS) ? 0 : start_network(b);
     if (network < 0)
         return err_os(e, "start making the box's network namespace");
     if ((r = await_keeper(b, e)) < 0 || (r = settle(plan, e)) < 0)

@@ -31,6 +31,7 @@ struct wall_plan {
     size_t layer_count;
     size_t project_from; /* how many of the lowest do not count for the project */
     const char *open_layer;
+    int gateway_fd;         /* where the sockets of the box's way out go, see confine/detour.h; -1: it has none */
     const char *etc_dir;    /* the shared part of /etc, see tier/etc.h */
     const char *init_path;  /* pale-init */
     uint64_t scratch_bytes; /* size of a memory scratch; 0: the kernel's default */

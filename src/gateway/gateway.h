@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of pale-gateway: one box's way out.
+ *
+ * Everything is in tables of fixed size: whoever asks for more than they hold is refused, and nothing is allocated for a connection. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "base/loop.h"
+#include "box/gatemsg.h"
+#include "confine/detour.h"
+#include "net/address.h"
+#include "net/dnslookup.h"
+#include "net/dnsmsg.h"
+#include "net/hello.h"
+#include "net/hostname.h"
+#include "net/httpflow.h"
+#include "policy/policy.h"
+
+#define FLOWS_MAX 16384u     /* connections at once */
+#define HTTP_FLOWS_MAX 1024u /* … of them plain HTTP */
+#define PIPES_MAX 1024u      /* … with bytes under way */
+#define KNOWN_MAX 512u       /* names whose addresses are known */
+#define KNOWN_ADDRESSES_MAX 16u
+#define LOOKUPS_MAX 64u /* at once */
+#define ASKERS_MAX 256u /* questions of the box that wait for one */
+#define SERVERS_MAX 3u  /* as resolv.conf has it */
+#define ZONES_MAX 256u  /* whose names are counted */
+#define STREAMS_MAX 64u /* questions over connections, at once */
+
+#define FIRST_BYTES_MS 15000 /* a connection that neither speaks nor is spoken to for so long is over */
+#define SILENT_MS 250        /* after which a dialler is taken for one that waits for the server to speak first */
+#define DIAL_MS 15000
+#define ASK_MS 120000
+#define LINGER_MS 2000
+#define TICK_MS 100
+#define IDLE_TICK_MS 60000 /* when nothing is open */
+
+struct gateway;
+
+/* --- what is known of names --- */
+
+struct known {
+    struct hostname name;
+    uint32_t made_up; /* the address of IPv4 that stands for a name which the operator was not asked about yet; 0: none */
+    uint8_t current;  /* addresses that the last answer had; older ones follow, for whoever still dials them */
+    uint8_t count;
+    struct address address[KNOWN_ADDRESSES_MAX];
+    int64_t fresh_ms; /* so long the current ones are told without asking again; 0: never asked */
+    int64_t used_ms;
+};
+
+/* --- connections --- */
+
+enum flow_state {
+    FLOW_FREE,
+    FLOW_FIRST,  /* the client's first bytes are awaited */
+    FLOW_NAME,   /* the addresses of its name are looked up */
+    FLOW_ASK,    /* the operator is asked */
+    FLOW_DIAL,   /* the server is dialled, and the audit written */
+    FLOW_GREET,  /* the server may speak; the client has not */
+    FLOW_HELLO,  /* TLS: the server's first bytes decide whether there is a second hello */
+    FLOW_AGAIN,  /* TLS: the second hello is awaited */
+    FLOW_HTTP,   /* plain HTTP, request by request */
+    FLOW_OPEN,   /* bytes pass both ways */
+    FLOW_LINGER, /* refused: the client reads why */
+};
+
+/* One direction: bytes on their way from one socket to the other. */
+struct half {
+    int pipe;          /* index of the pipe they are in; -1: none are */
+    uint32_t held;     /* bytes in it */
+    bool ended;        /* nothing comes any more */
+    bool told;         /* … and the other side knows */
+    bool starved;      /* there was no pipe */
+    uint64_t may_pass; /* bytes that may still be taken; UINT64_MAX: all */
+    uint64_t passed;
+};
+
+struct http_slot {
+    struct httpflow flow;
+    bool used;
+    uint64_t granted; /* bytes of a response that were read and may pass */
+    size_t len, at;   /* of out, to the server */
+    uint8_t out[HTTPREQUEST_BYTES_MAX + 1024];
+};
+
+struct flow {
+    struct gateway *g;
+    enum flow_state state;
+    bool dialled, audited; /* both: bytes may pass */
+    bool granted;          /* the operator said yes */
+    bool silent;           /* the server may speak before the client does */
+    bool waited;           /* its silence was noticed */
+    bool looked_up;        /* … its name, for this connection */
+    bool is_tls, is_http, is_other;
+    uint16_t port;
+    uint16_t http;       /* its slot + 1; 0: none */
+    int16_t host;        /* its row of the meters; -1: none yet */
+    uint32_t generation; /* so that a late word about another is noticed */
+    uint32_t question;   /* that waits for the operator; 0: none */
+    int64_t due_ms;
+    struct address to; /* as the client dialled */
+    struct address at; /* as we do */
+    struct loop_source client, server;
+    struct half up, down;
+    uint64_t counted_in, counted_out;
+    size_t seen;          /* bytes of the client's hello */
+    struct hostname name; /* that it was allowed for; len 0: none */
+    uint32_t next;        /* of the free ones, + 1 */
+};
+
+/* --- questions about names --- */
+
+/* Who waits for a lookup. */
+enum asker_kind { ASKER_FREE, ASKER_DATAGRAM, ASKER_STREAM, ASKER_FLOW };
+struct asker {
+    enum asker_kind kind;
+    uint32_t lookup; /* index */
+    int socket;      /* DATAGRAM: which of the detour's; STREAM: which stream */
+    uint32_t flow, generation;
+    struct sockaddr_storage from;
+    socklen_t from_len;
+    struct dns_query query;
+};
+
+struct lookup {
+    bool used;
+    struct gateway *g;
+    struct loop_source source;
+    struct hostname name;
+    struct dns_question question[2];
+    bool answered[2];
+    struct dns_found found[2];
+    uint8_t tries, stream; /* stream: over a connection, 1 + which question */
+    int64_t due_ms;
+    size_t got; /* of a stream's answer */
+    uint8_t answer[4096];
+};
+
+struct stream {
+    struct loop_source source;
+    struct gateway *g;
+    uint32_t generation;
+    bool used, waits;
+    int64_t due_ms;
+    size_t got;
+    uint8_t query[1024];
+};
+
+/* Names that were looked up beneath one zone: what can be told to its server that way has a limit. */
+struct zone {
+    uint64_t hash;
+    uint32_t names;
+    int64_t since_ms;
+};
+
+struct listener {
+    struct loop_source source;
+    struct gateway *g;
+    int which; /* enum detour_socket */
+};
+
+struct gateway {
+    struct loop loop;
+    struct loop_timer tick;
+    struct loop_source talk;
+    uint64_t weaken;
+    uint64_t begun; /* how often serving has begun */
+    int sockets[DETOUR_SOCKETS];
+    struct listener listeners[DETOUR_SOCKETS];
+    bool has_policy, is_cut, has_six; /* has_six: the host has a way to IPv6 */
+    struct policy policy;
+    struct gate_meters *meters;
+    int resolv_fd, hosts_fd;
+    int64_t files_ms; /* when they were asked for */
+    uint32_t flow_max;
+    uint32_t free_flow, flow_top, generation; /* the first free one + 1; all from flow_top on were never used */
+    struct {
+        int ends[2];
+    } pipes[PIPES_MAX];
+    uint32_t pipe_free[PIPES_MAX], pipe_free_count, pipe_count;
+    uint32_t known_count, made_up_next, question_next;
+    int64_t told_ms; /* refusals that were told one by one since then */
+    uint32_t told;
+    uint64_t untold;
+    struct known known[KNOWN_MAX];
+    struct zone zones[ZONES_MAX];
+    struct lookup lookups[LOOKUPS_MAX];
+    struct asker askers[ASKERS_MAX];
+    struct stream streams[STREAMS_MAX];
+    struct http_slot http[HTTP_FLOWS_MAX];
+    struct flow flows[FLOWS_MAX];
+};
+
+/* --- talk.c: the keeper --- */
+void talk_hello(struct gateway *g);
+void talk_error(const struct pale_err *e);
+int talk_watch(struct gateway *g, struct pale_err *e) MUST_CHECK;
+/* Something was refused; told one by one until there is too much of it. */
+struct refusal {
+    enum gate_kind kind;
+    const char *name; /* NULL: none */
+    const struct address *address;
+    uint16_t port;
+    const char *rule, *why; /* rule may be NULL */
+};
+void talk_deny(struct gateway *g, const struct refusal *r);
+void talk_flood(struct gateway *g);
+void talk_allow(struct gateway *g, const struct flow *f, const char *rule);
+void talk_end(struct gateway *g, const struct flow *f);
+void talk_ask(struct gateway *g, const struct flow *f, const char *rule);
+void talk_take_back(struct gateway *g, const struct flow *f);
+void talk_want_files(struct gateway *g);
+
+/* --- verdict.c: may it --- */
+enum verdict { VERDICT_YES, VERDICT_NO, VERDICT_QUESTION };
+struct judgement {
+    enum verdict verdict;
+    bool by_name;    /* a rule for names decided */
+    bool lists_port; /* … that lists this port */
+    bool is_exact;   /* … for this name alone */
+    char rule[GATE_TEXT_MAX];
+    char why[GATE_TEXT_MAX];
+};
+/* name NULL: an address alone. */
+void verdict_connect(const struct gateway *g, const struct hostname *name, const struct address *at, uint16_t port, struct judgement *ret);
+/* May an address be dialled that a name led to? */
+bool verdict_address(const struct gateway *g, const struct address *at, struct judgement *ret);
+/* May the name be looked up for the box at all? */
+void verdict_name(const struct gateway *g, const struct hostname *name, struct judgement *ret);
+
+/* --- meter.c --- */
+/* The row of a name or an address. */
+int16_t meter_row(struct gateway *g, const struct flow *f);
+void meter_refused(struct gateway *g, const char *name, uint16_t port);
+
+/* --- known.c: names and their addresses --- */
+struct known *known_find(struct gateway *g, const struct hostname *name);
+/* Finds it or makes room for it by forgetting another. */
+struct known *known_add(struct gateway *g, const struct hostname *name);
+bool known_has(const struct known *k, const struct address *a);
+/* The next name that led to this address, from *at on; NULL: none. *at begins with 0. */
+const struct known *known_next(const struct gateway *g, const struct address *a, uint32_t *at);
+/* The name that a made-up address stands for. */
+const struct known *known_made_up(const struct gateway *g, const struct address *a);
+struct address known_make_up(struct gateway *g, struct known *k);
+/* May one more name beneath its zone be looked up? */
+bool known_spend(struct gateway *g, const struct hostname *name);
+
+/* --- lookup.c: our own questions --- */
+/* Finds the addresses of a name; the asker, which is copied, hears of it, perhaps before this returns. false: there is no room. */
+bool lookup_start(struct gateway *g, const struct hostname *name, const struct asker *who);
+void lookup_tick(struct gateway *g, int64_t now);
+
+/* --- answer.c: questions of the box --- */
+void answer_datagram(struct loop_source *s, uint32_t events);
+void answer_stream(struct loop_source *s, uint32_t events);
+void answer_tick(struct gateway *g, int64_t now);
+/* What came of a lookup. k has no current address: there is none; failed: nobody could be asked. */
+void answer_found(struct gateway *g, struct asker *who, struct known *k, bool failed);
+
+/* --- flow.c --- */
+void flow_accept(struct loop_source *s, uint32_t events);
+void flow_found(struct gateway *g, uint32_t index, uint32_t generation, struct known *k, bool failed);
+void flow_go(struct gateway *g, uint64_t number);
+void flow_verdict(struct gateway *g, uint64_t question, bool yes);
+/* Every connection is judged again: what may not be any more is cut. */
+void flow_judge_all(struct gateway *g);
+void flow_tick(struct gateway *g, int64_t now);
+void flow_drop(struct flow *f);
+void flow_refuse(struct flow *f, const char *rule, const char *why);
+/* Asks for the events that matter now. */
+void flow_watch(struct flow *f);
+/* The client has said whom it wants, by a name that it gave or that its address was told for: judges it, and dials if it may. */
+void flow_decide(struct flow *f);
+socklen_t flow_sockaddr(const struct address *a, uint16_t port, struct sockaddr_storage *ret);
+/* Looks at what a side has sent without taking it. 0: it has ended; -1: nothing is there. */
+ssize_t flow_peek(struct flow *f, struct loop_source *from, uint8_t *to, size_t cap);
+/* Wakes us when there are more bytes than that. */
+void flow_wait_for(const struct loop_source *s, size_t n);
+/* Its last words to the client, who has a while to read them. */
+void flow_say(struct flow *f, const void *p, size_t n);
+/* The name that the client gave, in its one form; false: it was refused. */
+bool flow_name(struct flow *f, const char *p, size_t n);
+static inline uint32_t flow_index(const struct flow *f)
+{
+    return (uint32_t)(f - f->g->flows);
+}
+
+/* --- plain.c: plain HTTP on a connection --- */
+void plain_end(struct flow *f);
+/* The first bytes of a client who speaks HTTP. */
+void plain_first(struct flow *f, const uint8_t *p, size_t n, bool ended);
+/* Goes on as far as it can with what both sides have sent. The flow may be gone afterwards. */
+void plain_step(struct flow *f);
+/* What it waits for. */
+void plain_want(const struct flow *f, uint32_t *client, uint32_t *server);
+
+/* --- packet.c: what the kernel refused --- */
+void packet_refused(struct loop_source *s, uint32_t events);
+
+/* --- relay.c: bytes from one socket to the other --- */
+enum relay { RELAY_WAITS, RELAY_ENDED, RELAY_BROKEN };
+enum relay relay_move(struct gateway *g, struct half *h, int from, int to);
+void relay_release(struct gateway *g, struct half *h);

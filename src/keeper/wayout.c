@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the keeper's side of pale-gateway, the way out of a box that has a network.
+ *
+ * How it works: the gateway is started before the wall, which hands it the sockets of the box's network namespace. It gets the policy from
+ * us each time it begins to serve, and nothing passes before. What it allows and refuses is written to the audit here; a connection is made
+ * when that is done. Its texts come from a process that reads hostile bytes: they are shown quoted and decide nothing. When it is gone for
+ * good the box lives on without a network: what it had held is closed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/handing.h"
+#include "base/own.h"
+#include "base/quote.h"
+#include "confine/kernel.h"
+#include "confine/weaken.h"
+#include "keeper/keeper.h"
+
+#define READY_MS 10000
+
+bool wayout_is_needed(const struct keeper *k)
+{
+    return k->policy.network == NETWORK_FILTERED || k->policy.network == NETWORK_OPEN;
+}
+
+static int make_meters(struct wayout *w, int *ret_fd, struct pale_err *e)
+{
+    own_fd fd = memfd_create("pale-meters", MFD_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, sizeof(*w->meters)) < 0)
+        return err_os(e, "share the meters with pale-gateway");
+    void *p = mmap(NULL, sizeof(*w->meters), PROT_READ, MAP_SHARED, fd, 0);
+    if (p == MAP_FAILED)
+        return err_os(e, "share the meters with pale-gateway");
+    w->meters = p;
+    *ret_fd = take_fd(&fd);
+    return 0;
+}
+
+/* In a child that shares our memory: only system calls. */
+static void __attribute__((noreturn)) become_gateway(const char *program, int fds[GATE_FDS])
+{
+    char *argv[] = {(char *)"pale-gateway", NULL};
+    for (int i = GATE_TALK_FD; i < GATE_FDS; i++)
+        if ((fds[i] = fcntl(fds[i], F_DUPFD, GATE_FDS)) < 0)
+            _exit(127);
+    for (int i = GATE_TALK_FD; i < GATE_FDS; i++)
+        if (dup2(fds[i], i) < 0)
+            _exit(127);
+    k_close_range(GATE_FDS, ~0u, 0);
+    execve(program, argv, weaken_envp());
+    _exit(127);
+}
+
+static int spawn(struct wayout *w, const int fds[GATE_FDS], struct pale_err *e)
+{
+    char program[PATH_BYTES_MAX];
+    int mine[GATE_FDS];
+    int r = place_program("pale-gateway", program, sizeof(program), e);
+    if (r < 0)
+        return r;
+    memcpy(mine, fds, sizeof(mine));
+    pid_t pid = vfork();
+    if (pid == 0)
+        become_gateway(program, mine);
+    if (pid < 0)
+        return err_os(e, "start %s", program);
+    w->pid = pid;
+    return 0;
+}
+
+int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e)
+{
+    struct wayout *w = &k->wayout;
+    int talk[2], hand[2];
+    own_fd meters = -1;
+    int r = make_meters(w, &meters, e);
+    if (r < 0)
+        return r;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, talk) < 0)
+        return err_os(e, "make a socket pair");
+    own_fd theirs = talk[1];
+    w->source.fd = talk[0];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand) < 0)
+        return err_os(e, "make a socket pair");
+    own_fd taken = hand[1], given = hand[0];
+    const int fds[GATE_FDS] = {[GATE_TALK_FD] = theirs, [GATE_HAND_FD] = taken, [GATE_METER_FD] = meters};
+    if ((r = spawn(w, fds, e)) == 0)
+        *ret_hand = take_fd(&given);
+    return r;
+}
+
+/* --- what we say --- */
+
+static bool say(struct wayout *w, enum gate_type type, uint64_t number, uint32_t code, int fd)
+{
+    struct gate_message m = {.type = type, .code = code, .number = number};
+    return w->source.fd >= 0 && handing_send(w->source.fd, &m, sizeof(m), fd, MSG_DONTWAIT) == (ssize_t)sizeof(m);
+}
+
+static void say_files(struct wayout *w)
+{
+    static const struct {
+        enum gate_type type;
+        const char *path;
+    } rows[] = {{GATE_RESOLV, "/etc/resolv.conf"}, {GATE_HOSTS, "/etc/hosts"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        own_fd fd = open(rows[i].path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        if (fd >= 0)
+            say(w, rows[i].type, 0, 0, fd);
+    }
+}
+
+static int say_policy(struct keeper *k, struct pale_err *e)
+{
+    own_buf text = {0};
+    own_fd fd = memfd_create("pale-policy", MFD_CLOEXEC);
+    buf_init(&text, POLICY_TEXT_MAX);
+    policy_write(&k->policy, &text);
+    if (fd < 0 || text.failed || !fd_write_full(fd, text.data, text.len) || !say(&k->wayout, GATE_POLICY, 0, 0, fd))
+        return err_set(e, PALE_GONE, "the box's gateway cannot be told its policy");
+    if (k->wayout.is_cut)
+        say(&k->wayout, GATE_CUT, 0, 1, -1);
+    return 0;
+}
+
+int wayout_cut(struct keeper *k, bool cut, struct pale_err *e)
+{
+    k->wayout.is_cut = cut;
+    if (!wayout_is_needed(k) || k->wayout.source.fd < 0)
+        return 0;
+    return say(&k->wayout, GATE_CUT, 0, cut, -1) ? 0 : err_set(e, PALE_GONE, "the box's gateway does not answer");
+}
+
+/* --- what it says --- */
+
+static const char *kind_name(uint32_t kind)
+{
+    static const char *const names[GATE_KINDS] = {[GATE_TCP] = "tcp", [GATE_NAME] = "name", [GATE_UDP] = "udp", [GATE_OTHER] = "other"};
+    return kind < GATE_KINDS && names[kind] ? names[kind] : "other";
+}
+
+/* The command that dialled is known where only one runs. */
+static void add_job(struct keeper *k, struct json *j)
+{
+    const struct kjob *one = NULL;
+    size_t n = 0;
+    for (const struct kjob *at = k->jobs; at; at = at->next)
+        if (at->state == JOB_RUNNING) {
+            one = at;
+            n++;
+        }
+    if (n == 1)
+        json_u64(j, "job", one->id);
+}
+
+static void add_text(struct json *j, const char *key, const char *text, size_t cap)
+{
+    char shown[4 * GATE_TEXT_MAX];
+    size_t n = strnlen(text, cap);
+    if (n)
+        json_text(j, key, quote_into(shown, sizeof(shown), text, n));
+}
+
+static int write_audit(struct keeper *k, const struct gate_message *m, const char *event, struct pale_err *e)
+{
+    struct json *j = audit_begin(&k->audit, event);
+    char address[ADDRESS_TEXT_MAX];
+    if (m->type != GATE_FLOOD) {
+        json_text(j, "kind", kind_name(m->kind));
+        add_text(j, "host", m->name, sizeof(m->name));
+        if (m->address.family == ADDRESS_V4 || m->address.family == ADDRESS_V6)
+            json_text(j, "address", address_text(&m->address, address));
+        if (m->port)
+            json_u64(j, "port", m->port);
+        add_text(j, "rule", m->rule, sizeof(m->rule));
+        add_text(j, "reason", m->text, sizeof(m->text));
+    } else {
+        json_u64(j, "refused", m->number);
+    }
+    if (m->type == GATE_ALLOW || m->type == GATE_DENY || m->type == GATE_ASK)
+        add_job(k, j);
+    if (m->type == GATE_ALLOW || m->type == GATE_END)
+        json_u64(j, "flow", m->number);
+    if (m->type == GATE_ASK)
+        json_u64(j, "question", m->number);
+    if (m->type == GATE_END) {
+        json_u64(j, "in", m->in);
+        json_u64(j, "out", m->out);
+    }
+    return audit_commit(&k->audit, e);
+}
+
+static void on_hello(struct keeper *k, const struct gate_message *m)
+{
+    struct pale_err e = {0};
+    if (m->number > 0) {
+        struct json *j = audit_begin(&k->audit, "net.restarted");
+        json_u64(j, "times", m->number);
+        (void)!audit_commit(&k->audit, NULL);
+    }
+    if (say_policy(k, &e) < 0)
+        keeper_note(k, "net.lost", e.text);
+}
+
+static void on_message(struct keeper *k, const struct gate_message *m)
+{
+    struct pale_err e = {0};
+    switch (m->type) {
+    case GATE_HELLO:
+        on_hello(k, m);
+        break;
+    case GATE_WANT_FILES:
+        say_files(&k->wayout);
+        break;
+    case GATE_ALLOW:
+        /* Not without its record. */
+        if (write_audit(k, m, "net.allow", &e) == 0)
+            say(&k->wayout, GATE_GO, m->number, 0, -1);
+        break;
+    case GATE_DENY:
+        (void)!write_audit(k, m, "net.deny", NULL);
+        break;
+    case GATE_END:
+        (void)!write_audit(k, m, "net.end", NULL);
+        break;
+    case GATE_FLOOD:
+        (void)!write_audit(k, m, "net.flood", NULL);
+        break;
+    case GATE_ASK:
+        (void)!write_audit(k, m, "net.ask", NULL);
+        break;
+    default:
+        break;
+    }
+}
+
+/* One message, if there is one. What it is, 0: none, or a negative code if the gateway is gone or has failed. */
+static int take(struct keeper *k, struct pale_err *e)
+{
+    struct gate_message m;
+    ssize_t n = recv(k->wayout.source.fd, &m, sizeof(m), MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n != (ssize_t)sizeof(m))
+        return err_set(e, PALE_GONE, "the box's gateway died");
+    if (m.type == GATE_ERROR) {
+        char shown[4 * GATE_TEXT_MAX];
+        quote_into(shown, sizeof(shown), m.text, strnlen(m.text, sizeof(m.text)));
+        return err_set(e, m.code > PALE_OK && m.code < PALE_CODE_COUNT ? (enum pale_code)m.code : PALE_INTERNAL, "%s", shown);
+    }
+    on_message(k, &m);
+    return (int)m.type;
+}
+
+static void on_ready(struct loop_source *s, uint32_t events)
+{
+    struct keeper *k = (struct keeper *)((char *)s - offsetof(struct keeper, wayout.source));
+    struct pale_err e = {0};
+    (void)events;
+    if (take(k, &e) >= 0)
+        return;
+    keeper_note(k, "net.lost", e.text);
+    loop_remove(&k->loop, s);
+    own_close(&s->fd);
+}
+
+int wayout_await(struct keeper *k, struct pale_err *e)
+{
+    struct wayout *w = &k->wayout;
+    int64_t until = clock_ms() + READY_MS;
+    if (w->source.fd < 0)
+        return 0;
+    for (int r = 0; r != GATE_READY;) {
+        struct pollfd p = {.fd = w->source.fd, .events = POLLIN};
+        int64_t left = until - clock_ms();
+        if (left < 0 || poll(&p, 1, (int)left) == 0)
+            return err_set(e, PALE_TIMEOUT, "the box's gateway was not ready within %d s", READY_MS / 1000);
+        if ((r = take(k, e)) < 0)
+            return err_prefix(e, "the box's network");
+    }
+    w->source.ready = on_ready;
+    return loop_add(&k->loop, &w->source, EPOLLIN, e);
+}
+
+void wayout_end(struct keeper *k)
+{
+    struct wayout *w = &k->wayout;
+    struct pale_err e;
+    if (w->source.fd >= 0 && w->source.ready)
+        loop_remove(&k->loop, &w->source);
+    /* What it has said before the end is written down. */
+    while (w->source.fd >= 0 && take(k, &e) > 0)
+        ;
+    own_close(&w->source.fd);
+    if (w->pid > 0) {
+        kill(w->pid, SIGKILL);
+        while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+    }
+    w->pid = 0;
+}
