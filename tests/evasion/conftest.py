@@ -5,6 +5,7 @@ import os
 import pathlib
 import secrets
 import shutil
+import subprocess
 import tempfile
 
 import harness
@@ -12,6 +13,7 @@ import pytest
 from internet import internet, places
 
 INSIDE = pathlib.Path(__file__).resolve().parent / "inside"
+SECONDS = 20
 PATH = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 
@@ -50,14 +52,30 @@ class Field:
 
 
 class Attempt:
-    """One run of a case's command, and what the world saw of it."""
+    """One run of a case's command, and what the world sees of it."""
 
     def __init__(self, field, case, pale, box):
         self.net, self.case, self.pale, self.box = field.net, case, pale, box
         self.canary = "c" + secrets.token_hex(6)
         self.refusals_before = self.refusals()
         self.mark = self.net.mark()
-        self.done = pale.sh(box, field.words(case, self.canary), flags=["-q"], timeout=25)
+        self.process = subprocess.Popen([*pale.wrap, pale.program, "exec", "-q", box, "--", "sh", "-c", field.words(case, self.canary)], env=pale.env,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.said = b""
+
+    def wait(self):
+        try:
+            self.said, _ = self.process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.said, _ = self.process.communicate()
+            self.said += b" (did not end)"
+
+    def end(self):
+        """As soon as something was seen there is nothing to wait for: servers that never answer keep their clients for long."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.wait()
 
     def leak(self):
         """What is to be seen of a leak, or nothing."""
@@ -76,10 +94,10 @@ class Attempt:
         return [e for e in self.net.events(self.mark) if e["kind"] == "request" and self.canary in e["target"]] or self.net.strays(self.mark)[:3]
 
     def by_open(self):
-        return self.done.text if "OPEN" in self.done.text else None
+        return self.said if b"OPEN" in self.said else None
 
     def by_counted(self):
-        names = {e["name"] for e in self.net.events(self.mark) if e["kind"] == "ask"}
+        names = {e["name"].lower() for e in self.net.events(self.mark) if e["kind"] == "ask"}
         return len(names) if len(names) > self.case.count else None
 
     def refusals(self):
@@ -91,7 +109,7 @@ class Attempt:
         return harness.wait_until(lambda: self.refusals() > self.refusals_before, seconds=2, every=0.005)
 
     def __repr__(self):
-        return f"{self.done}\nseen: {self.net.events(self.mark)[:10]}"
+        return f"{self.process.args[-1]}\nsaid: {self.said[-1000:]!r}\nseen: {self.net.events(self.mark)[:10]}"
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ from internet.certificates import Authority
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
-# Run by whoever owns the network namespace. A port below 1024 is as good as any other there.
+# Run by whoever owns the network namespace. A port below 1024 is as good as any other there, and everybody may ping.
 PREPARE = """set -e
 ip link set lo up
 ip addr add {own4}/32 dev lo
@@ -37,6 +37,7 @@ ip addr add {own6}/128 dev lo nodad
 ip route add local default dev lo
 ip -6 route add local default dev lo
 echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start
+echo 0 2147483647 >/proc/sys/net/ipv4/ping_group_range 2>/dev/null || echo 0 0 >/proc/sys/net/ipv4/ping_group_range
 mount --bind {folder}/resolv.conf /etc/resolv.conf
 mount --bind {folder}/hosts /etc/hosts
 mount --bind {folder}/bundle.pem {bundle}
@@ -112,7 +113,7 @@ def is_stray(event):
     named = [event["sni"]] if event["kind"] == "hello" else []
     if event["kind"] == "request":
         named = [re.sub(r":\d+$", "", event["host"])]
-        if "://" in event["target"] or event["method"] == "CONNECT":
+        if not event["target"].startswith("/") or event["method"] == "CONNECT":
             named.append(urllib.parse.urlsplit(event["target"] if "://" in event["target"] else "//" + event["target"]).hostname)
     return any(not n or not is_allowed(n, port) for n in named)
 

@@ -15,6 +15,7 @@ import struct
 import sys
 import threading
 import time
+import traceback
 
 from internet import nameserver, places, web
 from internet.certificates import Authority
@@ -57,8 +58,12 @@ class Listeners:
     def run(self):
         while True:
             for key, _ in self.selector.select():
-                with contextlib.suppress(BlockingIOError, ConnectionError):
+                try:
                     key.data(key.fileobj)
+                except (BlockingIOError, ConnectionError):
+                    pass
+                except Exception:  # one question more or less must not end a server
+                    traceback.print_exc()
 
 
 def in_thread(work):
