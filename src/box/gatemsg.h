@@ -66,8 +66,14 @@ struct gate_host {
     uint16_t port;
     uint64_t connections, refused, in, out;
 };
+/* What was counted for a rule, by its text. */
+#define GATE_RULES_MAX 512u
+struct gate_rule {
+    uint64_t hash, open, in, out;
+};
 struct gate_meters {
     uint64_t open, connections, refused, in, out, questions; /* in all; open: now */
     uint32_t hosts;                                          /* that are known by name; the last row is for all others */
     struct gate_host host[GATE_HOSTS_MAX];
+    struct gate_rule rule[GATE_RULES_MAX];
 };

@@ -294,6 +294,7 @@ static int open_log(void)
     put_head(&b, AF_UNSPEC, LOG_GROUP);
     netlink_attr(&b, NFULA_CFG_CMD, &bind, sizeof(bind));
     netlink_attr(&b, NFULA_CFG_MODE, &mode, sizeof(mode));
+    netlink_attr_be32(&b, NFULA_CFG_QTHRESH, 1); /* told at once */
     netlink_end(&b);
     /* The kernel answers before sendto returns. */
     return netlink_do_on(fd, &b, "", NULL) < 0 ? -1 : take_fd(&fd);

@@ -17,6 +17,7 @@
 #include "net/hello.h"
 #include "net/hostname.h"
 #include "net/httpflow.h"
+#include "policy/egress.h"
 #include "policy/policy.h"
 
 #define FLOWS_MAX 16384u     /* connections at once */
@@ -33,6 +34,7 @@
 #define FIRST_BYTES_MS 15000 /* a connection that neither speaks nor is spoken to for so long is over */
 #define SILENT_MS 250        /* after which a dialler is taken for one that waits for the server to speak first */
 #define DIAL_MS 15000
+#define HELLO_MS 60000 /* between the messages in which TLS is agreed on */
 #define ASK_MS 120000
 #define LINGER_MS 2000
 #define TICK_MS 100
@@ -96,6 +98,9 @@ struct flow {
     bool waited;           /* its silence was noticed */
     bool looked_up;        /* … its name, for this connection */
     bool is_tls, is_http, is_other;
+    bool is_counted;    /* by some rule */
+    uint16_t host_port; /* of the host itself, which the name stands for; 0: none */
+    uint64_t counts[EGRESS_WORDS];
     uint16_t port;
     uint16_t http;       /* its slot + 1; 0: none */
     int16_t host;        /* its row of the meters; -1: none yet */
@@ -157,6 +162,12 @@ struct zone {
     int64_t since_ms;
 };
 
+/* Connections to one row of the meters, in a minute. */
+struct rate {
+    int64_t minute;
+    uint64_t count;
+};
+
 struct listener {
     struct loop_source source;
     struct gateway *g;
@@ -174,6 +185,8 @@ struct gateway {
     bool has_policy, is_cut, has_six; /* has_six: the host has a way to IPv6 */
     struct policy policy;
     struct gate_meters *meters;
+    struct rate rates[GATE_HOSTS_MAX];
+    uint64_t rule_hash[POLICY_LIST_MAX]; /* of the policy's rules; 0: not known yet */
     int resolv_fd, hosts_fd;
     int64_t files_ms; /* when they were asked for */
     uint32_t flow_max;
@@ -195,10 +208,10 @@ struct gateway {
     struct flow flows[FLOWS_MAX];
 };
 
-/* --- talk.c: the keeper --- */
-void talk_hello(struct gateway *g);
-void talk_error(const struct pale_err *e);
-int talk_watch(struct gateway *g, struct pale_err *e) MUST_CHECK;
+/* --- liaison.c: the keeper --- */
+void liaison_hello(struct gateway *g);
+void liaison_error(const struct pale_err *e);
+int liaison_watch(struct gateway *g, struct pale_err *e) MUST_CHECK;
 /* Something was refused; told one by one until there is too much of it. */
 struct refusal {
     enum gate_kind kind;
@@ -207,30 +220,36 @@ struct refusal {
     uint16_t port;
     const char *rule, *why; /* rule may be NULL */
 };
-void talk_deny(struct gateway *g, const struct refusal *r);
-void talk_flood(struct gateway *g);
-void talk_allow(struct gateway *g, const struct flow *f, const char *rule);
-void talk_end(struct gateway *g, const struct flow *f);
-void talk_ask(struct gateway *g, const struct flow *f, const char *rule);
-void talk_take_back(struct gateway *g, const struct flow *f);
-void talk_want_files(struct gateway *g);
+void liaison_deny(struct gateway *g, const struct refusal *r);
+void liaison_flood(struct gateway *g);
+void liaison_allow(struct gateway *g, const struct flow *f, const char *rule);
+void liaison_end(struct gateway *g, const struct flow *f);
+void liaison_ask(struct gateway *g, const struct flow *f, const char *rule);
+void liaison_take_back(struct gateway *g, const struct flow *f);
+void liaison_want_files(struct gateway *g);
 
 /* --- verdict.c: may it --- */
-enum verdict { VERDICT_YES, VERDICT_NO, VERDICT_QUESTION };
 struct judgement {
-    enum verdict verdict;
-    bool by_name;    /* a rule for names decided */
-    bool lists_port; /* … that lists this port */
-    bool is_exact;   /* … for this name alone */
+    enum policy_verdict verdict;
+    bool is_port_listed; /* somebody meant whatever is spoken at this port */
+    bool is_exact;       /* a rule is for this name alone */
+    struct egress_verdict egress;
     char rule[GATE_TEXT_MAX];
     char why[GATE_TEXT_MAX];
 };
-/* name NULL: an address alone. */
-void verdict_connect(const struct gateway *g, const struct hostname *name, const struct address *at, uint16_t port, struct judgement *ret);
-/* May an address be dialled that a name led to? */
-bool verdict_address(const struct gateway *g, const struct address *at, struct judgement *ret);
+void verdict_judge(const struct gateway *g, const struct egress_question *q, struct judgement *ret);
+/* A connection as far as it is known; final: its address is. */
+void verdict_flow(const struct flow *f, bool final, struct judgement *ret);
 /* May the name be looked up for the box at all? */
 void verdict_name(const struct gateway *g, const struct hostname *name, struct judgement *ret);
+/* Does any rule, or the mode, depend on whom a connection is for? Then nobody may hide it. */
+bool verdict_minds_names(const struct gateway *g);
+/* A connection counts in its rules from now on; false, and j says why, if one of them is full. */
+bool verdict_take(struct flow *f, struct judgement *j);
+void verdict_give_back(struct flow *f);
+void verdict_spend(struct flow *f, uint64_t in, uint64_t out);
+/* How many bytes its rules still allow in one direction. */
+uint64_t verdict_left(struct flow *f, enum policy_quota which);
 
 /* --- meter.c --- */
 /* The row of a name or an address. */
@@ -250,45 +269,68 @@ struct address known_make_up(struct gateway *g, struct known *k);
 /* May one more name beneath its zone be looked up? */
 bool known_spend(struct gateway *g, const struct hostname *name);
 
-/* --- lookup.c: our own questions --- */
+/* --- resolve.c: our own questions --- */
 /* Finds the addresses of a name; the asker, which is copied, hears of it, perhaps before this returns. false: there is no room. */
-bool lookup_start(struct gateway *g, const struct hostname *name, const struct asker *who);
-void lookup_tick(struct gateway *g, int64_t now);
+bool resolve_start(struct gateway *g, const struct hostname *name, const struct asker *who);
+void resolve_tick(struct gateway *g, int64_t now);
 
-/* --- answer.c: questions of the box --- */
-void answer_datagram(struct loop_source *s, uint32_t events);
-void answer_stream(struct loop_source *s, uint32_t events);
-void answer_tick(struct gateway *g, int64_t now);
+/* --- oracle.c: questions of the box --- */
+void oracle_datagram(struct loop_source *s, uint32_t events);
+void oracle_stream(struct loop_source *s, uint32_t events);
+void oracle_tick(struct gateway *g, int64_t now);
 /* What came of a lookup. k has no current address: there is none; failed: nobody could be asked. */
-void answer_found(struct gateway *g, struct asker *who, struct known *k, bool failed);
+void oracle_found(struct gateway *g, struct asker *who, struct known *k, bool failed);
 
-/* --- flow.c --- */
+/* --- flow.c: connections --- */
 void flow_accept(struct loop_source *s, uint32_t events);
-void flow_found(struct gateway *g, uint32_t index, uint32_t generation, struct known *k, bool failed);
-void flow_go(struct gateway *g, uint64_t number);
-void flow_verdict(struct gateway *g, uint64_t question, bool yes);
+void flow_on_server(struct loop_source *s, uint32_t events);
 /* Every connection is judged again: what may not be any more is cut. */
 void flow_judge_all(struct gateway *g);
 void flow_tick(struct gateway *g, int64_t now);
+/* Counts what has passed; false: a rule has no bytes left for it, and it was cut. */
+bool flow_count(struct flow *f);
+/* Its end. After any of these the slot may be another's. */
 void flow_drop(struct flow *f);
+void flow_reset(struct flow *f); /* … so that the client's next call says that it was reset */
+/* The client is told why, in what it speaks, and so is the audit. */
 void flow_refuse(struct flow *f, const char *rule, const char *why);
+/* It was allowed, but the server cannot be had. */
+void flow_fail(struct flow *f, const char *why);
+/* Its last words to the client, who has a while to read them. */
+void flow_say(struct flow *f, const void *p, size_t n);
 /* Asks for the events that matter now. */
 void flow_watch(struct flow *f);
-/* The client has said whom it wants, by a name that it gave or that its address was told for: judges it, and dials if it may. */
-void flow_decide(struct flow *f);
 socklen_t flow_sockaddr(const struct address *a, uint16_t port, struct sockaddr_storage *ret);
 /* Looks at what a side has sent without taking it. 0: it has ended; -1: nothing is there. */
 ssize_t flow_peek(struct flow *f, struct loop_source *from, uint8_t *to, size_t cap);
 /* Wakes us when there are more bytes than that. */
 void flow_wait_for(const struct loop_source *s, size_t n);
-/* Its last words to the client, who has a while to read them. */
-void flow_say(struct flow *f, const void *p, size_t n);
-/* The name that the client gave, in its one form; false: it was refused. */
-bool flow_name(struct flow *f, const char *p, size_t n);
 static inline uint32_t flow_index(const struct flow *f)
 {
     return (uint32_t)(f - f->g->flows);
 }
+
+/* --- opening.c: the first bytes --- */
+/* Something has come; ended: nothing more will. */
+void opening_first(struct flow *f, bool ended);
+void opening_again(struct flow *f, bool ended);
+/* The first bytes of a TLS server. */
+void opening_greeting(struct flow *f);
+/* Nothing has come so far. */
+void opening_silence(struct flow *f);
+/* The name that the client gave, in its one form; false: it was refused. */
+bool opening_name(struct flow *f, const char *p, size_t n);
+
+/* --- crossing.c: from a name to a server --- */
+/* The client has said whom it wants, by a name that it gave or that its address was told for: judges it, and dials if it may. */
+void crossing_decide(struct flow *f);
+void crossing_dialled(struct flow *f);
+/* The server is there and the audit is written: what the client said may go. */
+void crossing_begin(struct flow *f);
+/* What the others have to say: a lookup, the keeper, the operator. */
+void crossing_found(struct gateway *g, uint32_t index, uint32_t generation, struct known *k, bool failed);
+void crossing_go(struct gateway *g, uint64_t number);
+void crossing_verdict(struct gateway *g, uint64_t question, bool yes);
 
 /* --- plain.c: plain HTTP on a connection --- */
 void plain_end(struct flow *f);

@@ -84,10 +84,10 @@ static void on_tick(struct loop_timer *t)
 {
     struct gateway *g = (struct gateway *)((char *)t - offsetof(struct gateway, tick));
     int64_t now = clock_ms();
-    lookup_tick(g, now);
-    answer_tick(g, now);
+    resolve_tick(g, now);
+    oracle_tick(g, now);
     flow_tick(g, now);
-    talk_flood(g);
+    liaison_flood(g);
     loop_arm(&g->loop, t, now + (g->meters->open || g->untold ? TICK_MS : IDLE_TICK_MS));
 }
 
@@ -101,18 +101,18 @@ static void on_listener(struct loop_source *s, uint32_t events)
     if (l->which == DETOUR_TCP4 || l->which == DETOUR_TCP6)
         flow_accept(s, events);
     else if (l->which == DETOUR_NAMES4 || l->which == DETOUR_NAMES6)
-        answer_datagram(s, events);
+        oracle_datagram(s, events);
     else if (l->which == DETOUR_REFUSED)
         packet_refused(s, events);
     else
-        answer_stream(s, events);
+        oracle_stream(s, events);
 }
 
 static int stage_serve(struct gateway *g, struct pale_err *e)
 {
     int r = loop_open(&g->loop, e);
     if (r == 0)
-        r = talk_watch(g, e);
+        r = liaison_watch(g, e);
     for (int i = 0; r == 0 && i < DETOUR_SOCKETS; i++) {
         g->listeners[i] = (struct listener){.source = {.fd = g->sockets[i], .ready = on_listener}, .g = g, .which = i};
         if (g->sockets[i] >= 0)
@@ -140,11 +140,11 @@ static int serve(struct gateway *g)
     if (r == 0)
         r = stage_lock_up(&e);
     if (r < 0) {
-        talk_error(&e);
+        liaison_error(&e);
         return 125;
     }
-    talk_hello(g);
-    talk_want_files(g);
+    liaison_hello(g);
+    liaison_want_files(g);
     return loop_run(&g->loop, &e) < 0 ? 1 : 0;
 }
 
@@ -166,7 +166,7 @@ int main(void)
     if (r == 0)
         r = stage_lock_files(&e);
     if (r < 0) {
-        talk_error(&e);
+        liaison_error(&e);
         return 125;
     }
     for (g->begun = 0; g->begun < DEATHS_MAX && keeper_is_there(); g->begun++) {

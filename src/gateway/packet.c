@@ -48,7 +48,7 @@ static void tell(struct gateway *g, const uint8_t *p, size_t n)
         snprintf(why, sizeof(why), "only TCP and questions about names leave a box");
     else
         snprintf(why, sizeof(why), "only TCP leaves a box, not protocol %u", protocol);
-    talk_deny(g, &r);
+    liaison_deny(g, &r);
 }
 
 static void read_message(struct gateway *g, const struct nlmsghdr *h)

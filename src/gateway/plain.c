@@ -55,7 +55,7 @@ static void refuse(struct flow *f, unsigned status, const char *why)
     char text[HTTPREFUSAL_BYTES_MAX], address[ADDRESS_TEXT_MAX], what[GATE_TEXT_MAX];
     const struct refusal r = {
         .kind = GATE_TCP, .name = f->name.len ? f->name.text : NULL, .address = &f->to, .port = f->port, .rule = "HTTP", .why = why};
-    talk_deny(f->g, &r);
+    liaison_deny(f->g, &r);
     snprintf(what, sizeof(what), "a request to %s port %u", f->name.len ? f->name.text : address_text(&f->to, address), f->port);
     const struct httprefusal no = {.status = status, .what = what, .why = why};
     flow_say(f, text, httprefusal_write(&no, text));
@@ -116,7 +116,7 @@ void plain_first(struct flow *f, const uint8_t *p, size_t n, bool ended)
     }
     f->name = name;
     if (f->state != FLOW_GREET) {
-        flow_decide(f);
+        crossing_decide(f);
         return;
     }
     /* The server was dialled before the client had spoken. */
@@ -143,12 +143,17 @@ static bool may_pass(struct flow *f, const struct httprequest *q)
         refuse(f, 421, "Host is not the name that the connection was made for");
         return false;
     }
-    verdict_connect(f->g, f->name.len ? &f->name : NULL, &f->to, f->port, &j);
-    if (j.verdict == VERDICT_NO) {
-        flow_refuse(f, j.rule, j.why);
-        return false;
-    }
-    return true;
+    struct egress_question e = {.name = f->name.len ? f->name.text : NULL,
+                                .address = f->host_port ? NULL : &f->at,
+                                .port = f->port,
+                                .flow = EGRESS_HTTP,
+                                .method = q->has_override ? (struct http_text){0} : q->head.method,
+                                .path = q->is_plain ? q->path : (struct http_text){0}};
+    verdict_judge(f->g, &e, &j);
+    if (j.verdict == VERDICT_ALLOW || (j.verdict == VERDICT_ASK && f->granted))
+        return true;
+    flow_refuse(f, j.rule, j.why);
+    return false;
 }
 
 /* The next request. 1: there was one; 0: not yet; -1: the connection is over, one way or another. */
@@ -303,7 +308,7 @@ static int take_answer(struct flow *f, struct http_slot *s)
                                    .port = f->port,
                                    .rule = "HTTP",
                                    .why = "the server answered a request that nobody made; the connection was cut"};
-        talk_deny(f->g, &no);
+        liaison_deny(f->g, &no);
         flow_drop(f);
         return -1;
     }
@@ -364,5 +369,6 @@ void plain_step(struct flow *f)
         if (!up && !down)
             break;
     }
-    flow_watch(f);
+    if (flow_count(f))
+        flow_watch(f);
 }

@@ -1,86 +1,100 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the verdict over a name, an address and a port, by the policy that holds now. */
+/* Owns the verdict over a name, an address, a port and a request, by the policy that holds now, and what its rules count. */
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
+#include "base/clock.h"
 #include "confine/weaken.h"
 #include "gateway/gateway.h"
-#include "policy/egress.h"
 
-static void say(struct judgement *j, enum verdict v, const char *rule, const char *why)
+static void say(struct judgement *j, enum policy_verdict v, const char *rule, const char *why)
 {
     j->verdict = v;
     snprintf(j->rule, sizeof(j->rule), "%s", rule);
     snprintf(j->why, sizeof(j->why), "%s", why);
 }
 
-static void rule_text(const struct policy_egress *r, char *ret, size_t cap)
+/* … by the same rule. */
+static void refuse(struct judgement *j, const char *why)
 {
-    own_buf text = {0};
-    buf_init(&text, GATE_TEXT_MAX);
-    buf_add_text(&text, "network.egress ");
-    egress_text(r, &text);
-    snprintf(ret, cap, "%s", buf_text(&text));
+    j->verdict = VERDICT_DENY;
+    snprintf(j->why, sizeof(j->why), "%s", why);
 }
 
 /* Nothing passes: without a policy, with a network that is none, and when the operator has cut it off. */
 static bool is_shut(const struct gateway *g, struct judgement *ret)
 {
     if (g->is_cut)
-        say(ret, VERDICT_NO, "quarantine", "the operator has cut this box off; `pale quarantine --lift` opens it again");
+        say(ret, VERDICT_DENY, "quarantine", "the operator has cut this box off; `pale quarantine --lift` opens it again");
     else if (!g->has_policy || g->policy.network == NETWORK_NONE)
-        say(ret, VERDICT_NO, "network.mode none", "the box has no network");
+        say(ret, VERDICT_DENY, "network.mode none", "the box has no network");
     else
         return false;
     return true;
 }
 
-static void by_rule(const struct policy_egress *r, const char *what, struct judgement *ret)
+/* Does a rule that lets this name or address through list the port? Then somebody meant whatever is spoken there. */
+static bool is_port_listed(const struct gateway *g, const struct egress_question *q)
 {
-    char rule[GATE_TEXT_MAX], why[GATE_TEXT_MAX];
-    rule_text(r, rule, sizeof(rule));
-    snprintf(why, sizeof(why),
-             r->verdict == VERDICT_DENY  ? "a rule denies %s"
-             : r->verdict == VERDICT_ASK ? "a rule asks about %s"
-                                         : "%s",
-             what);
-    say(ret, r->verdict == VERDICT_DENY ? VERDICT_NO : r->verdict == VERDICT_ASK ? VERDICT_QUESTION : VERDICT_YES, rule, why);
-    ret->by_name = true;
-    ret->lists_port = r->port_count > 0;
-    ret->is_exact = r->domain[0] != '*';
+    for (size_t i = 0; i < g->policy.egress_count; i++) {
+        const struct policy_egress *r = &g->policy.egress[i];
+        bool meant = r->domain ? q->name && hostname_covers(r->domain, q->name) : q->address && address_is_in(q->address, &r->range);
+        if (!meant || r->verdict == VERDICT_DENY)
+            continue;
+        for (size_t k = 0; k < r->port_count; k++)
+            if (r->ports[k] == q->port)
+                return true;
+    }
+    return false;
 }
 
-void verdict_connect(const struct gateway *g, const struct hostname *name, const struct address *at, uint16_t port, struct judgement *ret)
+static void explain(const struct egress_question *q, const struct egress_verdict *v, char ret[GATE_TEXT_MAX])
 {
-    char what[GATE_TEXT_MAX], text[ADDRESS_TEXT_MAX], why[GATE_TEXT_MAX + 64];
+    char what[DOMAIN_NAME_MAX + 16], text[ADDRESS_TEXT_MAX];
+    const char *address = q->address ? address_text(q->address, text) : "";
+    snprintf(what, sizeof(what), "%s port %u", q->name ? q->name : address, q->port);
+    if (v->verdict == VERDICT_ALLOW)
+        ret[0] = 0;
+    else if (v->ground == EGRESS_BY_ADDRESS)
+        snprintf(ret, GATE_TEXT_MAX, "%s is a %s address; only a rule for that range opens it", address, address_class_text(v->class));
+    else if (v->ground == EGRESS_BY_RULE)
+        snprintf(ret, GATE_TEXT_MAX, v->verdict == VERDICT_DENY ? "a rule denies %s" : "a rule asks about %s", what);
+    else
+        snprintf(ret, GATE_TEXT_MAX, q->name ? "no rule allows %s" : "no rule allows %s, and no allowed name leads there", what);
+}
+
+void verdict_judge(const struct gateway *g, const struct egress_question *question, struct judgement *ret)
+{
+    struct egress_question q = *question;
     *ret = (struct judgement){0};
     if (is_shut(g, ret))
         return;
-    snprintf(what, sizeof(what), "%s port %u", name ? name->text : address_text(at, text), port);
-    const struct policy_egress *r = name ? egress_match(&g->policy, name->text, port) : NULL;
+    if (is_weak(g->weaken, WEAKEN_GATE_ADDRESS) && q.name)
+        q.address = NULL;
+    q.minute = egress_minute(time(NULL));
+    egress_judge(&g->policy, &q, &ret->egress);
+    ret->verdict = ret->egress.verdict;
+    ret->is_port_listed = g->policy.network >= NETWORK_OPEN || is_port_listed(g, &q);
+    egress_ground_text(&g->policy, &ret->egress, ret->rule, sizeof(ret->rule));
+    explain(&q, &ret->egress, ret->why);
     if (is_weak(g->weaken, WEAKEN_GATE_RULES)) {
-        say(ret, VERDICT_YES, "none", "weakened");
-        ret->by_name = ret->lists_port = true;
-    } else if (r) {
-        by_rule(r, what, ret);
-    } else if (g->policy.network >= NETWORK_OPEN) {
-        say(ret, VERDICT_YES, "network.mode open", "");
-        ret->lists_port = true;
-    } else {
-        snprintf(why, sizeof(why), name ? "no rule allows %s" : "no rule allows %s, and no allowed name leads there", what);
-        say(ret, VERDICT_NO, "network.mode filtered", why);
+        ret->verdict = VERDICT_ALLOW;
+        ret->is_port_listed = true;
     }
 }
 
-bool verdict_address(const struct gateway *g, const struct address *at, struct judgement *ret)
+void verdict_flow(const struct flow *f, bool final, struct judgement *ret)
 {
-    enum address_class c = address_class(at);
-    char text[ADDRESS_TEXT_MAX], why[GATE_TEXT_MAX];
-    if (c == ADDRESS_PUBLIC || is_weak(g->weaken, WEAKEN_GATE_ADDRESS))
-        return true;
-    snprintf(why, sizeof(why), "%s is a %s address; a cidr rule can open it", address_text(at, text), address_class_text(c));
-    say(ret, VERDICT_NO, "private addresses", why);
-    return false;
+    const struct egress_question q = {
+        .name = f->name.len ? f->name.text : NULL,
+        .address = !f->name.len             ? &f->to
+                   : final && !f->host_port ? &f->at
+                                            : NULL,
+        .port = f->port,
+        .flow = f->is_tls || f->is_other ? EGRESS_OPAQUE : EGRESS_OPENING,
+    };
+    verdict_judge(f->g, &q, ret);
 }
 
 void verdict_name(const struct gateway *g, const struct hostname *name, struct judgement *ret)
@@ -88,25 +102,123 @@ void verdict_name(const struct gateway *g, const struct hostname *name, struct j
     *ret = (struct judgement){0};
     if (is_shut(g, ret))
         return;
-    const struct policy_egress *best = NULL;
-    enum verdict v = g->policy.network >= NETWORK_OPEN ? VERDICT_YES : VERDICT_NO;
+    enum policy_verdict v = egress_match_name(&g->policy, name->text, egress_minute(time(NULL)));
+    if (is_weak(g->weaken, WEAKEN_GATE_NAMES))
+        v = VERDICT_ALLOW;
+    say(ret, v, v == VERDICT_DENY ? "network.egress" : "", v == VERDICT_DENY ? "no rule allows this name" : "");
+    for (size_t i = 0; i < g->policy.egress_count; i++)
+        ret->is_exact |= g->policy.egress[i].domain && strcmp(g->policy.egress[i].domain, name->text) == 0;
+}
+
+bool verdict_minds_names(const struct gateway *g)
+{
+    bool minds = g->policy.network < NETWORK_OPEN;
+    for (size_t i = 0; i < g->policy.egress_count; i++)
+        minds |= g->policy.egress[i].domain != NULL;
+    return minds && !is_weak(g->weaken, WEAKEN_GATE_ECH);
+}
+
+/* --- what rules count --- */
+
+/* Counts go with the text of a rule, so that they outlive a change of policy, and this process. */
+static uint64_t hash_of(const struct gateway *g, size_t rule)
+{
+    struct egress_verdict v = {.ground = EGRESS_BY_RULE, .rule = &g->policy.egress[rule]};
+    char text[1024];
+    uint64_t hash = 0xcbf29ce484222325u;
+    egress_ground_text(&g->policy, &v, text, sizeof(text));
+    for (const char *p = text; *p; p++)
+        hash = (hash ^ (uint8_t)*p) * 0x100000001b3u;
+    return hash ? hash : 1;
+}
+
+static struct gate_rule *count_of(struct gateway *g, size_t rule)
+{
+    uint64_t hash = g->rule_hash[rule] ? g->rule_hash[rule] : (g->rule_hash[rule] = hash_of(g, rule));
+    for (size_t i = 0; i < GATE_RULES_MAX; i++) {
+        struct gate_rule *r = &g->meters->rule[(hash + i) % GATE_RULES_MAX];
+        if (r->hash == 0)
+            r->hash = hash;
+        if (r->hash == hash)
+            return r;
+    }
+    return NULL;
+}
+
+static bool has_quota(const struct policy_egress *r)
+{
+    return r->quota[QUOTA_BYTES_IN] || r->quota[QUOTA_BYTES_OUT] || r->quota[QUOTA_CONNECTIONS];
+}
+
+bool verdict_take(struct flow *f, struct judgement *j)
+{
+    struct gateway *g = f->g;
+    uint64_t rate = j->egress.quota[QUOTA_RATE];
+    int64_t minute = clock_ms() / 60000;
+    struct rate *r = &g->rates[f->host];
+    if (r->minute != minute)
+        *r = (struct rate){.minute = minute};
+    if (rate && r->count >= rate) {
+        refuse(j, "more connections in a minute than the rule allows; wait a minute");
+        return false;
+    }
     for (size_t i = 0; i < g->policy.egress_count; i++) {
-        const struct policy_egress *r = &g->policy.egress[i];
-        if (!hostname_covers(r->domain, name->text))
+        const struct policy_egress *e = &g->policy.egress[i];
+        const struct gate_rule *c = egress_counts(&j->egress, i) && has_quota(e) ? count_of(g, i) : NULL;
+        const char *full = !c ? NULL
+                           : e->quota[QUOTA_CONNECTIONS] && c->open >= e->quota[QUOTA_CONNECTIONS]
+                               ? "more connections at once than the rule allows"
+                           : e->quota[QUOTA_BYTES_OUT] && c->out >= e->quota[QUOTA_BYTES_OUT] ? "the rule's bytes out are used up"
+                           : e->quota[QUOTA_BYTES_IN] && c->in >= e->quota[QUOTA_BYTES_IN]    ? "the rule's bytes in are used up"
+                                                                                              : NULL;
+        if (!full)
             continue;
-        if (r->verdict == VERDICT_DENY && r->port_count == 0) {
-            by_rule(r, name->text, ret);
-            return;
-        }
-        if (r->verdict == VERDICT_ALLOW || (r->verdict == VERDICT_ASK && v == VERDICT_NO)) {
-            v = r->verdict == VERDICT_ALLOW ? VERDICT_YES : VERDICT_QUESTION;
-            best = r;
+        refuse(j, full);
+        return false;
+    }
+    r->count++;
+    memcpy(f->counts, j->egress.counts, sizeof(f->counts));
+    for (size_t i = 0; i < g->policy.egress_count; i++) {
+        struct gate_rule *c = f->counts[i / 64] >> (i % 64) & 1 && has_quota(&g->policy.egress[i]) ? count_of(g, i) : NULL;
+        if (c) {
+            c->open++;
+            f->is_counted = true;
         }
     }
-    if (is_weak(g->weaken, WEAKEN_GATE_NAMES))
-        v = VERDICT_YES;
-    if (best)
-        by_rule(best, name->text, ret);
-    else
-        say(ret, v, v == VERDICT_NO ? "network.mode filtered" : "network.mode open", v == VERDICT_NO ? "no rule allows this name" : "");
+    return true;
+}
+
+/* Every rule that counts a flow. */
+#define EACH_COUNT(g, f, i, c)                                                                                                             \
+    for (size_t i = 0; (f)->is_counted && i < (g)->policy.egress_count; i++)                                                               \
+        for (struct gate_rule *c = (f)->counts[i / 64] >> (i % 64) & 1 && has_quota(&(g)->policy.egress[i]) ? count_of(g, i) : NULL; c;    \
+             c = NULL)
+
+void verdict_give_back(struct flow *f)
+{
+    EACH_COUNT(f->g, f, i, c)
+    if (c->open)
+        c->open--;
+    f->is_counted = false;
+}
+
+void verdict_spend(struct flow *f, uint64_t in, uint64_t out)
+{
+    EACH_COUNT(f->g, f, i, c)
+    {
+        c->in += in;
+        c->out += out;
+    }
+}
+
+uint64_t verdict_left(struct flow *f, enum policy_quota which)
+{
+    uint64_t left = UINT64_MAX;
+    EACH_COUNT(f->g, f, i, c)
+    {
+        uint64_t most = f->g->policy.egress[i].quota[which], used = which == QUOTA_BYTES_IN ? c->in : c->out;
+        if (most && left > (used < most ? most - used : 0))
+            left = used < most ? most - used : 0;
+    }
+    return left;
 }

@@ -114,9 +114,9 @@ static void finish(struct gateway *g, struct lookup *l, bool failed)
         struct asker one = *a;
         a->kind = ASKER_FREE;
         if (one.kind == ASKER_FLOW)
-            flow_found(g, one.flow, one.generation, k, failed);
+            crossing_found(g, one.flow, one.generation, k, failed);
         else
-            answer_found(g, &one, k, failed);
+            oracle_found(g, &one, k, failed);
     }
 }
 
@@ -360,7 +360,7 @@ static struct lookup *find_lookup(struct gateway *g, const struct hostname *name
     return spare;
 }
 
-bool lookup_start(struct gateway *g, const struct hostname *name, const struct asker *who)
+bool resolve_start(struct gateway *g, const struct hostname *name, const struct asker *who)
 {
     struct address own[KNOWN_ADDRESSES_MAX];
     struct lookup *l = find_lookup(g, name);
@@ -369,7 +369,7 @@ bool lookup_start(struct gateway *g, const struct hostname *name, const struct a
     if (l->used)
         return true;
     *l = (struct lookup){.used = true, .g = g, .name = *name, .source = {.fd = -1, .ready = on_ready}};
-    talk_want_files(g);
+    liaison_want_files(g);
     size_t n = read_hosts(g, name, own, KNOWN_ADDRESSES_MAX);
     if (n || !memchr(name->text, '.', name->len)) {
         remember(known_add(g, name), own, n, TTL_LEAST);
@@ -380,7 +380,7 @@ bool lookup_start(struct gateway *g, const struct hostname *name, const struct a
     return true;
 }
 
-void lookup_tick(struct gateway *g, int64_t now)
+void resolve_tick(struct gateway *g, int64_t now)
 {
     for (struct lookup *l = g->lookups; l < g->lookups + LOOKUPS_MAX; l++)
         if (l->used && l->due_ms <= now)

@@ -32,13 +32,13 @@ static bool send_message(const struct gate_message *m, int flags)
     return n == (ssize_t)sizeof(*m);
 }
 
-void talk_hello(struct gateway *g)
+void liaison_hello(struct gateway *g)
 {
     struct gate_message m = {.type = GATE_HELLO, .number = g->begun};
     send_message(&m, 0);
 }
 
-void talk_error(const struct pale_err *e)
+void liaison_error(const struct pale_err *e)
 {
     struct gate_message m = {.type = GATE_ERROR, .code = (uint32_t)e->code};
     copy(m.text, sizeof(m.text), e->text);
@@ -52,7 +52,7 @@ static void tell_untold(struct gateway *g)
         g->untold = 0;
 }
 
-void talk_flood(struct gateway *g)
+void liaison_flood(struct gateway *g)
 {
     int64_t now = clock_ms();
     if (now - g->told_ms < 1000)
@@ -62,7 +62,7 @@ void talk_flood(struct gateway *g)
     g->told = 0;
 }
 
-void talk_deny(struct gateway *g, const struct refusal *r)
+void liaison_deny(struct gateway *g, const struct refusal *r)
 {
     struct gate_message m = {.type = GATE_DENY, .kind = r->kind, .port = r->port};
     char text[ADDRESS_TEXT_MAX] = "";
@@ -74,7 +74,7 @@ void talk_deny(struct gateway *g, const struct refusal *r)
     copy(m.rule, sizeof(m.rule), r->rule);
     copy(m.text, sizeof(m.text), r->why);
     meter_refused(g, r->name && r->name[0] ? r->name : text, r->port);
-    talk_flood(g);
+    liaison_flood(g);
     if (g->told >= DENIALS_MAX || !send_message(&m, MSG_DONTWAIT))
         g->untold++;
     else
@@ -94,7 +94,7 @@ static struct gate_message about(enum gate_type type, const struct flow *f)
     return m;
 }
 
-void talk_allow(struct gateway *g, const struct flow *f, const char *rule)
+void liaison_allow(struct gateway *g, const struct flow *f, const char *rule)
 {
     struct gate_message m = about(GATE_ALLOW, f);
     (void)g;
@@ -102,14 +102,14 @@ void talk_allow(struct gateway *g, const struct flow *f, const char *rule)
     send_message(&m, 0);
 }
 
-void talk_end(struct gateway *g, const struct flow *f)
+void liaison_end(struct gateway *g, const struct flow *f)
 {
     struct gate_message m = about(GATE_END, f);
     (void)g;
     send_message(&m, 0);
 }
 
-void talk_ask(struct gateway *g, const struct flow *f, const char *rule)
+void liaison_ask(struct gateway *g, const struct flow *f, const char *rule)
 {
     struct gate_message m = about(GATE_ASK, f);
     (void)g;
@@ -118,7 +118,7 @@ void talk_ask(struct gateway *g, const struct flow *f, const char *rule)
     send_message(&m, 0);
 }
 
-void talk_take_back(struct gateway *g, const struct flow *f)
+void liaison_take_back(struct gateway *g, const struct flow *f)
 {
     struct gate_message m = about(GATE_TAKE_BACK, f);
     (void)g;
@@ -126,7 +126,7 @@ void talk_take_back(struct gateway *g, const struct flow *f)
     send_message(&m, 0);
 }
 
-void talk_want_files(struct gateway *g)
+void liaison_want_files(struct gateway *g)
 {
     struct gate_message m = {.type = GATE_WANT_FILES};
     int64_t now = clock_ms();
@@ -152,6 +152,7 @@ static int take_policy(struct gateway *g, int fd, struct pale_err *e)
     if (g->has_policy)
         policy_done(&g->policy);
     g->policy = new;
+    memset(g->rule_hash, 0, sizeof(g->rule_hash));
     return 0;
 }
 
@@ -162,7 +163,7 @@ static void on_policy(struct gateway *g, int fd)
     bool first = !g->has_policy;
     if (take_policy(g, fd, &e) < 0) {
         /* What is to hold cannot be read, so nothing may pass. */
-        talk_error(&e);
+        liaison_error(&e);
         g->is_cut = true;
         flow_judge_all(g);
         return;
@@ -204,10 +205,10 @@ static void on_message(struct loop_source *s, uint32_t events)
         take_file(&g->hosts_fd, &fd);
         break;
     case GATE_GO:
-        flow_go(g, m.number);
+        crossing_go(g, m.number);
         break;
     case GATE_VERDICT:
-        flow_verdict(g, m.number, m.code == GATE_YES);
+        crossing_verdict(g, m.number, m.code == GATE_YES);
         break;
     case GATE_CUT:
         g->is_cut = m.code != 0;
@@ -218,7 +219,7 @@ static void on_message(struct loop_source *s, uint32_t events)
     }
 }
 
-int talk_watch(struct gateway *g, struct pale_err *e)
+int liaison_watch(struct gateway *g, struct pale_err *e)
 {
     g->talk = (struct loop_source){.fd = GATE_TALK_FD, .ready = on_message};
     return loop_add(&g->loop, &g->talk, EPOLLIN, e);

@@ -49,7 +49,7 @@ static void refuse(struct gateway *g, struct asker *who, const char *rule, const
     size_t n = dnswire_text(&who->query.question.name, text);
     quote_into(shown, sizeof(shown), text, n);
     const struct refusal r = {.kind = GATE_NAME, .name = shown, .port = 53, .rule = rule, .why = why};
-    talk_deny(g, &r);
+    liaison_deny(g, &r);
     snprintf(said, sizeof(said), "pale: %s (%s)", why, rule);
     const struct dns_answer a = {.result = DNS_NXDOMAIN, .ttl = REFUSED_TTL, .reason = DNS_REASON_BLOCKED, .text = said};
     reply(g, who, &a);
@@ -62,9 +62,14 @@ static void tell(struct gateway *g, struct asker *who, const struct known *k)
     struct judgement j = {0};
     size_t count = 0;
     int64_t left = k->fresh_ms - clock_ms();
-    for (uint8_t i = 0; i < k->current; i++)
-        if (verdict_address(g, &k->address[i], &j))
+    /* What could be reached at no port is not told. */
+    for (uint8_t i = 0; i < k->current; i++) {
+        const struct egress_question q = {.name = k->name.text, .address = &k->address[i], .port = 443};
+        verdict_judge(g, &q, &j);
+        if (j.egress.ground != EGRESS_BY_ADDRESS &&
+            !(j.egress.ground == EGRESS_BY_RULE && !j.egress.rule->domain && j.verdict == VERDICT_DENY))
             good[count++] = k->address[i];
+    }
     if (k->current && !count) {
         refuse(g, who, j.rule, j.why);
         return;
@@ -76,7 +81,7 @@ static void tell(struct gateway *g, struct asker *who, const struct known *k)
     reply(g, who, &a);
 }
 
-void answer_found(struct gateway *g, struct asker *who, struct known *k, bool failed)
+void oracle_found(struct gateway *g, struct asker *who, struct known *k, bool failed)
 {
     const struct dns_answer unreachable = {
         .result = DNS_SERVFAIL, .reason = DNS_REASON_UNREACHABLE, .text = "pale: the host's name servers do not answer"};
@@ -93,7 +98,7 @@ static bool is_local(const struct hostname *n)
     return strcmp(n->text, "localhost") == 0 || (n->len > m && strcmp(n->text + n->len - m, local) == 0);
 }
 
-static void answer_local(struct gateway *g, struct asker *who)
+static void oracle_local(struct gateway *g, struct asker *who)
 {
     static const struct address own[2] = {{.family = ADDRESS_V4, .byte = {127, 0, 0, 1}}, {.family = ADDRESS_V6, .byte = {[15] = 1}}};
     const struct dns_answer a = {.result = DNS_NOERROR, .address = own, .count = 2, .ttl = 60};
@@ -105,6 +110,14 @@ static void make_up(struct gateway *g, struct asker *who)
     struct address one = known_make_up(g, known_add(g, &who->query.host));
     const struct dns_answer a = {.result = DNS_NOERROR, .address = &one, .count = 1, .ttl = MADE_UP_TTL};
     reply(g, who, &a);
+}
+
+/* The host's own ports have names in a zone of ours. */
+static bool is_of_host(const struct hostname *n)
+{
+    static const char zone[] = ".host.pale";
+    size_t m = sizeof(zone) - 1;
+    return n->len > m && strcmp(n->text + n->len - m, zone) == 0;
 }
 
 /* One question, from whichever socket. */
@@ -120,11 +133,11 @@ static void take_question(struct gateway *g, struct asker *who)
         return;
     }
     if (is_local(&q->host)) {
-        answer_local(g, who);
+        oracle_local(g, who);
         return;
     }
     verdict_name(g, &q->host, &j);
-    if (j.verdict == VERDICT_NO) {
+    if (j.verdict == VERDICT_DENY) {
         refuse(g, who, j.rule, j.why);
         return;
     }
@@ -133,7 +146,7 @@ static void take_question(struct gateway *g, struct asker *who)
         return;
     }
     struct known *k = known_find(g, &q->host);
-    if (j.verdict == VERDICT_QUESTION && !(k && k->current && k->fresh_ms > clock_ms())) {
+    if ((j.verdict == VERDICT_ASK || is_of_host(&q->host)) && !(k && k->current && k->fresh_ms > clock_ms())) {
         make_up(g, who);
         return;
     }
@@ -142,15 +155,15 @@ static void take_question(struct gateway *g, struct asker *who)
         tell(g, who, k);
         return;
     }
-    if (!k && !j.is_exact && !known_spend(g, &q->host) && !is_weak(g->weaken, WEAKEN_GATE_NAMES)) {
+    if (!k && !j.is_exact && g->policy.network < NETWORK_OPEN && !known_spend(g, &q->host) && !is_weak(g->weaken, WEAKEN_GATE_NAMES)) {
         refuse(g, who, j.rule, "more different names of this zone were asked for than any program needs; wait an hour");
         return;
     }
-    if (!lookup_start(g, &q->host, who))
+    if (!resolve_start(g, &q->host, who))
         reply(g, who, &busy);
 }
 
-void answer_datagram(struct loop_source *s, uint32_t events)
+void oracle_datagram(struct loop_source *s, uint32_t events)
 {
     uint8_t bytes[DNS_PLAIN_BYTES_MAX * 4], fault[DNS_ANSWER_BYTES];
     struct listener *l = (struct listener *)((char *)s - offsetof(struct listener, source));
@@ -167,7 +180,7 @@ void answer_datagram(struct loop_source *s, uint32_t events)
             continue;
         }
         const struct refusal no = {.kind = GATE_NAME, .port = 53, .rule = "DNS", .why = "a question that cannot be read"};
-        talk_deny(g, &no);
+        liaison_deny(g, &no);
         size_t m = dnsmsg_fault(bytes, (size_t)n, r, false, fault);
         if (m)
             send_back(g, &who, fault, m);
@@ -233,7 +246,7 @@ static void on_stream(struct loop_source *source, uint32_t events)
     } while (s->used && s->generation == generation && !s->waits && s->got < before);
 }
 
-void answer_stream(struct loop_source *source, uint32_t events)
+void oracle_stream(struct loop_source *source, uint32_t events)
 {
     struct listener *l = (struct listener *)((char *)source - offsetof(struct listener, source));
     struct gateway *g = l->g;
@@ -255,7 +268,7 @@ void answer_stream(struct loop_source *source, uint32_t events)
     }
 }
 
-void answer_tick(struct gateway *g, int64_t now)
+void oracle_tick(struct gateway *g, int64_t now)
 {
     for (struct stream *s = g->streams; s < g->streams + STREAMS_MAX; s++)
         if (s->used && s->due_ms <= now)
