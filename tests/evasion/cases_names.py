@@ -30,8 +30,8 @@ NAMED = [
 
 PORTS = [
     *[Case(f"rule-port-{name}-{p}", "E8", f"{{K}} tcp {name}.test {p} '{text}'", RULES, judge="stray")
-      for name, p, text in (("plain", 443, "x"), ("plain", 8080, "GET / HTTP/1.1\\r\\nHost: plain.test\\r\\n\\r\\n"), ("plain", 22, ""), ("plain", 9999, "x"), ("tls", 80, "GET / HTTP/1.1\\r\\nHost: tls.test\\r\\n\\r\\n"),
-                            ("tls", 8443, "x"), ("tls", 22, ""), ("ssh", 80, "GET / HTTP/1.1\\r\\nHost: ssh.test\\r\\n\\r\\n"), ("ssh", 443, "x"), ("ssh", 25, ""), ("echo", 22, ""), ("echo", 7, "x"),
+      for name, p, text in (("plain", 443, "x"), ("plain", 8080, "GET / HTTP/1.1\\r\\nHost: plain.test\\r\\n\\r\\n"), ("plain", 22, "x\\n"), ("plain", 9999, "x"), ("tls", 80, "GET / HTTP/1.1\\r\\nHost: tls.test\\r\\n\\r\\n"),
+                            ("tls", 8443, "x"), ("tls", 22, "x\\n"), ("ssh", 80, "GET / HTTP/1.1\\r\\nHost: ssh.test\\r\\n\\r\\n"), ("ssh", 443, "x"), ("ssh", 25, "x\\n"), ("echo", 22, "x\\n"), ("echo", 7, "x"),
                             ("good", 6667, "x"))],
     *[Case(f"rule-port-tls-{name}-{p}", "E8", f"curl -skS -m 3 https://{name}.test:{p}/{{canary}}", RULES, judge="stray") for name, p in (("plain", 443), ("plain", 8443), ("tls", 8443), ("ssh", 443), ("echo", 853))],
     Case("host-port-differs", "E8", "curl -sS -m 3 -H 'Host: plain.test:8080' http://plain.test/{canary}", RULES, judge="stray"),
@@ -72,8 +72,7 @@ REBOUND = [
     *[Case(f"leads-tls-{n}", "E3", f"curl -skS -m 3 https://{n}.ok.test/{{canary}}", ADDRESS, judge="stray") for n in ("loopback", "private-10", "metadata", "mapped-metadata", "nat64-metadata", "ula", "loopback6")],
     *[Case(f"leads-silent-{n}", "E3", f"nc.openbsd -d -w 1 {n}.ok.test 22", ANYWHERE, judge="stray", needs="nc.openbsd") for n in ("loopback", "metadata", "private-192")],
     Case("alias-near", "E3", "curl -sS -m 3 http://alias-near.ok.test/", ADDRESS, judge="stray"), Case("alias-evil-near", "E3", "curl -sS -m 3 http://alias-evil.ok.test/", ADDRESS, judge="stray"),
-    Case("rebind", "E3", "for i in 1 2 3 4; do curl -sS -m 2 http://rebind.ok.test/$i; sleep 0.6; done", ADDRESS, judge="stray", audit=False),
-    Case("rebind-metadata", "E3", "for i in 1 2 3 4; do curl -sS -m 2 http://rebind-metadata.ok.test/$i; sleep 0.6; done", ADDRESS, judge="stray", audit=False),
+    Case("rebind", "E3", "for i in 1 2; do curl -sS -m 2 http://rebind.ok.test/ http://rebind-metadata.ok.test/; sleep 5.2; done", ADDRESS, judge="stray"),
     Case("mixed-address", "E3", "curl -sS -m 3 --connect-to ::127.0.0.1: http://mixed.ok.test/; curl -sS -m 3 --connect-to ::169.254.169.254: http://mixed.ok.test/", ANYWHERE, judge="stray"),
     Case("hosts-file-near", "E3", "curl -sS -m 3 http://nearbyfile.ok.test/", ADDRESS, judge="stray"), Case("own-name", "E3", "curl -sS -m 3 http://own.ok.test/", ADDRESS, judge="stray"),
     Case("extra-record", "E3", "curl -sS -m 3 http://extra.ok.test/; curl -sS -m 3 http://metadata.ok.test/", ADDRESS, judge="stray"),

@@ -34,8 +34,8 @@ PREPARE = """set -e
 ip link set lo up
 ip addr add {own4}/32 dev lo
 ip addr add {own6}/128 dev lo nodad
-ip route add local default dev lo
-ip -6 route add local default dev lo
+ip route add local default dev lo src {own4}
+ip -6 route add local default dev lo src {own6}
 echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start
 echo 0 2147483647 >/proc/sys/net/ipv4/ping_group_range 2>/dev/null || echo 0 0 >/proc/sys/net/ipv4/ping_group_range
 mount --bind {folder}/resolv.conf /etc/resolv.conf
