@@ -90,8 +90,7 @@ DATAGRAMS = [
 
 TRICKS = [
     Case("mptcp", "E1", f"{{K}} protocol {EVIL4} 80 1 262 '{GET}'", OPEN, audit=False), Case("mptcp-six", "E1", f"{{K}} protocol {EVIL6} 80 1 262 '{GET}'", OPEN, audit=False),
-    Case("udplite", "E12", f"{{K}} protocol {EVIL4} 9999 2 136 x", OPEN, audit=False), Case("fast-open", "E1", f"{{K}} fast {EVIL4} 80 '{GET}'", RULES),
-    Case("fast-open-six", "E1", f"{{K}} fast {EVIL6} 80 '{GET}'", RULES),
+    Case("udplite", "E12", f"{{K}} protocol {EVIL4} 9999 2 136 x", OPEN, audit=False), 
     *[Case(f"option-{n}", "E1", f"{{K}} option {EVIL4} 80 {level} {opt} {value} '{GET}'", RULES)
       for n, level, opt, value in (("mark", 1, 36, 1), ("device", 1, 25, "lo\\0"), ("transparent", 0, 19, 1), ("freebind", 0, 15, 1), ("priority", 1, 12, 7), ("dontroute", 1, 5, 1),
                                    ("source-route", 0, 4, "'\\x83\\x07\\x04\\xc0\\xaf\\x30\\x42\\x01'"), ("ttl", 0, 2, 1), ("tos", 0, 1, 255), ("nodefer", 6, 9, 0))],

