@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a box does to its own side first: other sockets, the gateway's ports, its files, its namespace; and what is near: the host and other boxes."""
-from evasion.case import ADDRESS, FORWARD, MATCH, NETNS, RULES, Case, off
+from evasion.case import BLIND, FORWARD, NETNS, RULES, Case, off
 from internet import places
 
 EVIL4, EVIL6 = places.v4(places.EVIL), places.v6(places.EVIL)
@@ -13,8 +13,8 @@ FAMILIES = {"packet": (17, 3, 0x300), "packet-dgram": (17, 2, 0x300), "vsock": (
 SOCKETS = [Case(f"socket-{n}", "E12", "{K} open %d %d %d" % w, "seccomp,inner-userns,caps", judge="open", audit=False) for n, w in FAMILIES.items()]
 
 GATEWAY = [
-    *[Case(f"detour-port-{n}", "E15", f"{{K}} tcp {a} 1 'GET /{{canary}} HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'", off(RULES, ADDRESS, MATCH)) for n, a in (("evil", EVIL4), ("evil-six", EVIL6))],
-    *[Case(f"detour-own-{n}", "E15", f"{{K}} tcp {a} 1 'GET /{{canary}} HTTP/1.1\\r\\nHost: good.test\\r\\n\\r\\n'", off(RULES, ADDRESS, MATCH), audit=False) for n, a in (("four", "127.0.0.1"), ("six", "::1"), ("other", "127.9.9.9"), ("zero", "0.0.0.0"))],
+    *[Case(f"detour-port-{n}", "E15", f"{{K}} tcp {a} 1 'GET /{{canary}} HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'", BLIND) for n, a in (("evil", EVIL4), ("evil-six", EVIL6))],
+    *[Case(f"detour-own-{n}", "E15", f"{{K}} tcp {a} 1 'GET /{{canary}} HTTP/1.1\\r\\nHost: good.test\\r\\n\\r\\n'", NETNS, audit=False) for n, a in (("four", "127.0.0.1"), ("six", "::1"), ("other", "127.9.9.9"), ("zero", "0.0.0.0"))],
     *[Case(f"question-own-{n}", "E15", f"{{K}} dns {a} {how} name={{canary}}.evil.test", FORWARD, audit=False) for n, a, how in (("four", "127.0.0.1", "udp"), ("six", "::1", "udp"), ("tcp", "127.0.0.1", "tcp"))],
 ]
 SERVICES = [

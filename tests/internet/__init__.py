@@ -199,6 +199,13 @@ class Internet:
     def mark(self):
         return Mark((self.folder / "log").stat().st_size, self.packets())
 
+    def settle(self, seconds=2):
+        """Waits until nothing has been sent for a moment, so that what ends late is not taken for what comes next."""
+        until = time.monotonic() + seconds
+        before = -1
+        while before != (before := self.packets()) and time.monotonic() < until:
+            time.sleep(0.012)
+
     def is_silent(self, mark):
         """Nothing was sent, to anybody, since then."""
         return self.packets() == mark.packets
