@@ -17,18 +17,15 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "confine/weaken.h"
 #include "gateway/gateway.h"
 #include "net/httprefusal.h"
-#include "net/sniff.h"
 
 #define ORIGINAL_DST 80 /* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST */
 #define ACCEPTS_PER_TURN 64
+#define REST_MAX 32
 
 /* "access denied", of TLS: what a client reads before it has begun to speak in secret. */
 static const uint8_t tls_refusal[] = {0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x31};
-
-static uint8_t scratch[HELLO_BYTES_MAX + 1]; /* for what is looked at; of one connection at a time */
 
 static struct flow *of_client(struct loop_source *s)
 {
@@ -90,6 +87,19 @@ static void close_source(struct flow *f, struct loop_source *s)
     own_close(&s->fd);
 }
 
+/* A rule has no bytes left for it. */
+static void exhaust(struct flow *f)
+{
+    const struct refusal r = {.kind = GATE_TCP,
+                              .name = f->name.len ? f->name.text : NULL,
+                              .address = &f->at,
+                              .port = f->port,
+                              .rule = "network.egress",
+                              .why = "the bytes that its rule allows are used up; the connection was cut"};
+    liaison_deny(f->g, &r);
+    flow_reset(f);
+}
+
 /* What has passed since this was last done. */
 static void count_bytes(struct flow *f)
 {
@@ -104,6 +114,15 @@ static void count_bytes(struct flow *f)
     m->host[f->host].out += out;
     f->counted_in += in;
     f->counted_out += out;
+}
+
+bool flow_count(struct flow *f)
+{
+    count_bytes(f);
+    if (!f->is_counted || (verdict_left(f, QUOTA_BYTES_OUT) && verdict_left(f, QUOTA_BYTES_IN)))
+        return true;
+    exhaust(f);
+    return false;
 }
 
 void flow_drop(struct flow *f)
@@ -127,7 +146,7 @@ void flow_drop(struct flow *f)
 }
 
 /* Ends it so that the client's next call says that it was reset. */
-static void reset(struct flow *f)
+void flow_reset(struct flow *f)
 {
     static const struct linger now = {.l_onoff = 1, .l_linger = 0};
     setsockopt(f->client.fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
@@ -206,8 +225,9 @@ void flow_wait_for(const struct loop_source *s, size_t n)
 void flow_say(struct flow *f, const void *p, size_t n)
 {
     char rest[4096];
-    while (recv(f->client.fd, rest, sizeof(rest), MSG_DONTWAIT) > 0)
-        ; /* what is left unread would reset the connection, and the client would not hear us */
+    /* What is left unread would reset the connection, and the client would not hear us. Who sends faster than this is not waited for. */
+    for (int i = 0; i < REST_MAX && recv(f->client.fd, rest, sizeof(rest), MSG_DONTWAIT) > 0; i++)
+        ;
     flow_wait_for(&f->client, 0);
     (void)!send(f->client.fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     shutdown(f->client.fd, SHUT_WR);
@@ -235,445 +255,37 @@ void flow_refuse(struct flow *f, const char *rule, const char *why)
     } else if (f->is_tls) {
         flow_say(f, tls_refusal, sizeof(tls_refusal));
     } else {
-        reset(f);
+        flow_reset(f);
     }
 }
 
 /* It was allowed, but the server cannot be had. */
-static void fail(struct flow *f, const char *why)
+void flow_fail(struct flow *f, const char *why)
 {
     char text[HTTPREFUSAL_BYTES_MAX];
     if (!f->is_http) {
-        reset(f);
+        flow_reset(f);
         return;
     }
     const struct httprefusal no = {.status = 502, .what = f->name.text, .why = why};
     flow_say(f, text, httprefusal_write(&no, text));
 }
 
-/* --- dialling --- */
-
-/* The server is there and the audit is written: what the client said may go. */
-static void begin(struct flow *f)
-{
-    flow_wait_for(&f->client, 0);
-    f->due_ms = INT64_MAX;
-    if (f->silent) {
-        f->state = FLOW_GREET;
-        f->down.may_pass = UINT64_MAX;
-    } else if (f->is_http) {
-        f->state = FLOW_HTTP;
-        plain_step(f);
-        return;
-    } else if (f->is_tls) {
-        f->state = FLOW_HELLO;
-        f->up.may_pass = f->seen;
-        if (relay_move(f->g, &f->up, f->client.fd, f->server.fd) == RELAY_BROKEN) {
-            reset(f);
-            return;
-        }
-    } else {
-        f->state = FLOW_OPEN;
-        f->up.may_pass = f->down.may_pass = UINT64_MAX;
-    }
-    flow_watch(f);
-}
-
-static void on_dialled(struct flow *f)
-{
-    int error = 0;
-    socklen_t n = sizeof(error);
-    if (getsockopt(f->server.fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0 || error) {
-        fail(f, error == ECONNREFUSED ? "the server refused the connection" : "the server cannot be reached");
-        return;
-    }
-    f->dialled = true;
-    if (f->audited)
-        begin(f);
-    else
-        flow_watch(f);
-}
-
-static void on_server(struct loop_source *s, uint32_t events);
-
-static void dial(struct flow *f, const char *rule)
-{
-    static const int on = 1;
-    struct sockaddr_storage to;
-    socklen_t n = flow_sockaddr(&f->at, f->host_port ? f->host_port : f->port, &to);
-    f->server = (struct loop_source){.fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), .ready = on_server};
-    if (f->server.fd < 0) {
-        fail(f, "the gateway has no more sockets");
-        return;
-    }
-    setsockopt(f->server.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    setsockopt(f->server.fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    f->state = FLOW_DIAL;
-    f->due_ms = clock_ms() + DIAL_MS;
-    f->g->meters->connections++;
-    f->g->meters->host[f->host].connections++;
-    liaison_allow(f->g, f, rule);
-    int r = connect(f->server.fd, (struct sockaddr *)&to, n);
-    if (r < 0 && errno != EINPROGRESS) {
-        fail(f, "the host has no way to the server");
-        return;
-    }
-    f->dialled = r == 0;
-    flow_watch(f);
-}
-
-void flow_go(struct gateway *g, uint64_t number)
-{
-    uint32_t index = (uint32_t)number;
-    struct flow *f = &g->flows[index < FLOWS_MAX ? index : 0];
-    if (index >= FLOWS_MAX || f->generation != number >> 32 || f->state != FLOW_DIAL || f->audited)
-        return;
-    f->audited = true;
-    if (f->dialled)
-        begin(f);
-}
-
-/* --- deciding --- */
-
-static void ask(struct flow *f, const char *rule)
-{
-    struct gateway *g = f->g;
-    f->state = FLOW_ASK;
-    f->due_ms = clock_ms() + ASK_MS;
-    /* One question for all who want the same. */
-    for (uint32_t i = 0; i < g->flow_top && !f->question; i++) {
-        const struct flow *o = &g->flows[i];
-        if (o != f && o->state == FLOW_ASK && o->question && o->port == f->port && strcmp(o->name.text, f->name.text) == 0)
-            f->question = o->question;
-    }
-    if (!f->question) {
-        f->question = ++g->question_next;
-        liaison_ask(g, f, rule);
-    }
-    flow_watch(f);
-}
-
-void flow_verdict(struct gateway *g, uint64_t question, bool yes)
-{
-    for (uint32_t i = 0; i < g->flow_top; i++) {
-        struct flow *f = &g->flows[i];
-        if (f->state != FLOW_ASK || f->question != question)
-            continue;
-        f->question = 0;
-        f->granted = yes;
-        if (yes)
-            flow_decide(f);
-        else
-            flow_refuse(f, "operator", "the operator said no");
-    }
-}
-
-static void look_up(struct flow *f)
-{
-    const struct asker me = {.kind = ASKER_FLOW, .flow = flow_index(f), .generation = f->generation};
-    f->state = FLOW_NAME;
-    f->looked_up = true;
-    f->due_ms = clock_ms() + DIAL_MS;
-    flow_watch(f);
-    if (!resolve_start(f->g, &f->name, &me))
-        fail(f, "too many names are looked up at once");
-}
-
-void flow_found(struct gateway *g, uint32_t index, uint32_t generation, struct known *k, bool failed)
-{
-    struct flow *f = &g->flows[index];
-    (void)k;
-    if (f->generation != generation || f->state != FLOW_NAME)
-        return;
-    if (failed)
-        fail(f, "the host's name servers do not answer");
-    else
-        flow_decide(f);
-}
-
-/* Where the name leads, if that is where the client dialled. 1: f->at; 0: it has to be looked up; -1: elsewhere. */
-static int find_address(struct flow *f, char *why, size_t cap)
-{
-    struct gateway *g = f->g;
-    const struct known *k = known_find(g, &f->name), *stands_for = known_made_up(g, &f->to);
-    char text[ADDRESS_TEXT_MAX];
-    bool fresh = k && k->fresh_ms > clock_ms();
-    if (is_weak(g->weaken, WEAKEN_GATE_MATCH)) {
-        f->at = f->to;
-        return 1;
-    }
-    if (stands_for && stands_for == k) {
-        if ((!fresh || !k->current) && !f->looked_up)
-            return 0;
-        if (!k->current) {
-            snprintf(why, cap, "%s has no address", f->name.text);
-            return -1;
-        }
-        f->at = k->address[0];
-        return 1;
-    }
-    if (k && known_has(k, &f->to)) {
-        f->at = f->to;
-        return 1;
-    }
-    if (!f->looked_up)
-        return 0;
-    snprintf(why, cap, "%s does not lead to %s", f->name.text, address_text(&f->to, text));
-    return -1;
-}
-
-/* The last word, with the address that is to be dialled. */
-static void decide_address(struct flow *f, struct judgement *j)
-{
-    verdict_flow(f, true, j);
-    f->host = meter_row(f->g, f);
-    if ((j->verdict == VERDICT_ALLOW || (j->verdict == VERDICT_ASK && f->granted)) && verdict_take(f, j))
-        dial(f, j->rule);
-    else
-        flow_refuse(f, j->rule, j->why);
-}
-
-void flow_decide(struct flow *f)
-{
-    static const struct address loopback = {.family = ADDRESS_V4, .byte = {127, 0, 0, 1}};
-    struct judgement j;
-    char why[GATE_TEXT_MAX + DOMAIN_NAME_MAX];
-    verdict_flow(f, false, &j);
-    if (j.verdict == VERDICT_DENY) {
-        flow_refuse(f, j.rule, j.why);
-        return;
-    }
-    if (!f->is_tls && !f->is_http && f->name.len && !j.is_port_listed) {
-        flow_refuse(f, j.rule, "only TLS and HTTP name whom they want; a rule that lists the port allows any protocol there");
-        return;
-    }
-    if (j.verdict == VERDICT_ASK && !f->granted) {
-        ask(f, j.rule);
-        return;
-    }
-    int r = 1;
-    f->host_port = j.egress.host_port;
-    if (f->host_port)
-        f->at = loopback;
-    else if (f->name.len)
-        r = find_address(f, why, sizeof(why));
-    else
-        f->at = f->to;
-    if (r == 0)
-        look_up(f);
-    else if (r < 0)
-        flow_refuse(f, "names and addresses agree", why);
-    else
-        decide_address(f, &j);
-}
-
-/* --- the first bytes --- */
-
-/* A name that the bytes gave, in its one form. */
-bool flow_name(struct flow *f, const char *p, size_t n)
-{
-    struct hostname name;
-    enum hostname_trouble t = hostname_canon(p, n, false, &name);
-    char why[GATE_TEXT_MAX];
-    if (t == HOSTNAME_GOOD) {
-        f->name = name;
-        return true;
-    }
-    snprintf(why, sizeof(why), "the name that was asked for %s", hostname_trouble_text(t));
-    flow_refuse(f, "names of hosts", why);
-    return false;
-}
-
-/* The name that led the client to this address, if one that is allowed at this port did. */
-static void name_by_address(struct flow *f)
-{
-    struct gateway *g = f->g;
-    struct judgement j;
-    uint32_t at = 0;
-    const struct known *k = known_made_up(g, &f->to), *best = k;
-    enum policy_verdict v = VERDICT_DENY;
-    while ((k = known_next(g, &f->to, &at))) {
-        const struct egress_question q = {.name = k->name.text, .address = &f->to, .port = f->port, .flow = EGRESS_OPAQUE};
-        verdict_judge(g, &q, &j);
-        if (!best || (v != VERDICT_ALLOW && j.verdict != VERDICT_DENY)) {
-            best = k;
-            v = j.verdict;
-        }
-    }
-    if (best)
-        f->name = best->name;
-}
-
-/* Is this hello one that may pass, for the name that the connection has or is to have? */
-static void read_hello(struct flow *f, const uint8_t *p, size_t n, bool ended)
-{
-    static struct hello h; /* more than a stack should hold */
-    size_t used = 0;
-    int r = hello_parse(p, n, &h, &used);
-    bool had_name = f->name.len > 0;
-    struct hostname before = f->name;
-    f->is_tls = true;
-    if (r == 0 && !ended) {
-        flow_wait_for(&f->client, n);
-        return;
-    }
-    if (r <= 0) {
-        flow_refuse(f, "TLS", r < 0 ? hello_say(h.wrong) : "the connection ended within its first message");
-        return;
-    }
-    if (h.has_ech && !is_weak(f->g->weaken, WEAKEN_GATE_ECH)) {
-        flow_refuse(f, "TLS", "a name that is encrypted (ECH) cannot be held to a rule; turn ECH off in this program");
-        return;
-    }
-    struct judgement j;
-    if (h.name_len == 0) {
-        /* By its address alone, or not at all. */
-        f->name = (struct hostname){0};
-        verdict_flow(f, false, &j);
-        if (j.verdict != VERDICT_ALLOW) {
-            flow_refuse(f, j.rule, "the program does not say whom it wants (TLS without SNI), and no rule allows the address");
-            return;
-        }
-    }
-    if (h.name_len && !flow_name(f, h.name, h.name_len))
-        return;
-    f->seen = used;
-    if (f->state != FLOW_GREET) {
-        flow_decide(f);
-        return;
-    }
-    /* The server has been dialled for another reason: it must be this name's all the same. */
-    const struct known *k = known_find(f->g, &f->name);
-    verdict_flow(f, true, &j);
-    bool same = had_name && strcmp(before.text, f->name.text) == 0;
-    if (j.verdict == VERDICT_DENY || (!same && (j.verdict != VERDICT_ALLOW || !k || !known_has(k, &f->at)))) {
-        flow_refuse(f, j.rule, "the name that was asked for is not the one this server was dialled for");
-        return;
-    }
-    f->silent = false;
-    begin(f);
-}
-
-static void read_other(struct flow *f)
-{
-    f->is_other = true;
-    if (f->state == FLOW_GREET) {
-        f->state = FLOW_OPEN;
-        flow_wait_for(&f->client, 0);
-        f->up.may_pass = UINT64_MAX;
-        flow_watch(f);
-        return;
-    }
-    name_by_address(f);
-    flow_decide(f);
-}
-
-static void read_first(struct flow *f, bool ended)
-{
-    ssize_t n = flow_peek(f, &f->client, scratch, HELLO_BYTES_MAX);
-    if (n < 0)
-        return;
-    if (n == 0) {
-        flow_drop(f);
-        return;
-    }
-    enum sniff s = sniff(scratch, (size_t)n);
-    if (s == SNIFF_MORE && !ended) {
-        flow_wait_for(&f->client, (size_t)n);
-        return;
-    }
-    if (s == SNIFF_TLS) {
-        read_hello(f, scratch, (size_t)n, ended);
-    } else if (s == SNIFF_HTTP) {
-        plain_first(f, scratch, (size_t)n, ended);
-    } else if (s == SNIFF_HTTP2 && f->g->policy.network < NETWORK_OPEN) {
-        name_by_address(f);
-        flow_refuse(f, "HTTP", "HTTP/2 without TLS cannot be held to a name; use HTTP/1.1 or TLS");
-    } else {
-        read_other(f);
-    }
-}
-
-/* The second hello, which asks for the same name as the first. */
-static void read_again(struct flow *f, bool ended)
-{
-    static struct hello h;
-    struct hostname name;
-    size_t used = 0;
-    ssize_t n = flow_peek(f, &f->client, scratch, HELLO_BYTES_MAX);
-    if (n < 0)
-        return;
-    if (n == 0) {
-        flow_drop(f);
-        return;
-    }
-    int r = hello_parse_again(scratch, (size_t)n, &h, &used);
-    if (r == 0 && !ended) {
-        flow_wait_for(&f->client, (size_t)n);
-        return;
-    }
-    bool same =
-        r == 1 && (h.name_len ? hostname_canon(h.name, h.name_len, false, &name) == HOSTNAME_GOOD && strcmp(name.text, f->name.text) == 0
-                              : f->name.len == 0);
-    if (!same && !is_weak(f->g->weaken, WEAKEN_GATE_MATCH)) {
-        flow_refuse(f, "TLS", "the second message of the program asks for another name");
-        return;
-    }
-    flow_wait_for(&f->client, 0);
-    f->state = FLOW_OPEN;
-    f->up.may_pass = UINT64_MAX;
-    flow_watch(f);
-}
-
-/* The server's first bytes: is the client asked again? */
-static void read_greeting(struct flow *f)
-{
-    uint8_t first[512];
-    ssize_t n = flow_peek(f, &f->server, first, sizeof(first));
-    if (n < 0)
-        return;
-    int r = n > 0 ? hello_asks_again(first, (size_t)n) : 0;
-    if (r < 0 && (size_t)n < sizeof(first)) {
-        flow_wait_for(&f->server, (size_t)n);
-        return;
-    }
-    flow_wait_for(&f->server, 0);
-    f->down.may_pass = UINT64_MAX;
-    f->state = r == 1 ? FLOW_AGAIN : FLOW_OPEN;
-    if (r != 1)
-        f->up.may_pass = UINT64_MAX;
-}
-
 /* --- bytes --- */
-
-/* A rule has no bytes left for it. */
-static void exhaust(struct flow *f)
-{
-    const struct refusal r = {.kind = GATE_TCP,
-                              .name = f->name.len ? f->name.text : NULL,
-                              .address = &f->at,
-                              .port = f->port,
-                              .rule = "network.egress",
-                              .why = "the bytes that its rule allows are used up; the connection was cut"};
-    liaison_deny(f->g, &r);
-    reset(f);
-}
 
 static void move(struct flow *f)
 {
+    if (!flow_count(f))
+        return;
     if (f->is_counted && f->state == FLOW_OPEN) {
         f->up.may_pass = verdict_left(f, QUOTA_BYTES_OUT);
         f->down.may_pass = verdict_left(f, QUOTA_BYTES_IN);
-        if (!f->up.may_pass || !f->down.may_pass) {
-            exhaust(f);
-            return;
-        }
     }
     enum relay up = relay_move(f->g, &f->up, f->client.fd, f->server.fd);
     enum relay down = up == RELAY_BROKEN ? up : relay_move(f->g, &f->down, f->server.fd, f->client.fd);
     count_bytes(f);
     if (up == RELAY_BROKEN || down == RELAY_BROKEN)
-        reset(f);
+        flow_reset(f);
     else if (up == RELAY_ENDED && down == RELAY_ENDED)
         flow_drop(f);
     else
@@ -691,16 +303,16 @@ static void on_client(struct loop_source *s, uint32_t events)
             move(f);
             return;
         }
-        read_first(f, ended);
+        opening_first(f, ended);
         return;
     case FLOW_FIRST:
-        read_first(f, ended);
+        opening_first(f, ended);
         return;
     case FLOW_AGAIN:
         if (events & EPOLLOUT)
             move(f);
         else
-            read_again(f, ended);
+            opening_again(f, ended);
         return;
     case FLOW_HTTP:
         plain_step(f);
@@ -723,19 +335,19 @@ static void on_client(struct loop_source *s, uint32_t events)
     }
 }
 
-static void on_server(struct loop_source *s, uint32_t events)
+void flow_on_server(struct loop_source *s, uint32_t events)
 {
     struct flow *f = of_server(s);
     switch (f->state) {
     case FLOW_DIAL:
-        on_dialled(f);
+        crossing_dialled(f);
         return;
     case FLOW_HTTP:
         plain_step(f);
         return;
     case FLOW_HELLO:
         if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-            read_greeting(f);
+            opening_greeting(f);
         move(f);
         return;
     default:
@@ -786,7 +398,7 @@ static void accept_one(struct listener *l, int fd)
         return;
     }
     if (loop_add(&f->g->loop, &f->client, EPOLLIN | EPOLLRDHUP, &e) < 0)
-        reset(f);
+        flow_reset(f);
 }
 
 void flow_accept(struct loop_source *s, uint32_t events)
@@ -804,37 +416,19 @@ void flow_accept(struct loop_source *s, uint32_t events)
 }
 
 /* --- time and change --- */
-
-/* It has said nothing so far. Some protocols begin with the server: it may speak, if the connection may be without a name from the
- * client. */
-static void on_silence(struct flow *f)
-{
-    struct judgement j;
-    name_by_address(f);
-    verdict_flow(f, false, &j);
-    f->due_ms = clock_ms() + FIRST_BYTES_MS;
-    f->silent = j.verdict != VERDICT_DENY && (!f->name.len || j.is_port_listed);
-    if (f->silent)
-        flow_decide(f);
-    else if (j.verdict == VERDICT_DENY && !f->name.len)
-        flow_refuse(f, j.rule, j.why);
-    else
-        f->name = (struct hostname){0}; /* it may still say one */
-}
-
 static void on_due(struct flow *f)
 {
     if (f->state == FLOW_FIRST && f->seen == 0 && !f->waited) {
         f->waited = true;
-        on_silence(f);
+        opening_silence(f);
     } else if (f->state == FLOW_FIRST) {
         flow_refuse(f, "time", "it did not say whom it wants");
     } else if (f->state == FLOW_ASK) {
         flow_refuse(f, "ask", "nobody answered the question in time; `pale approvals` shows it");
     } else if (f->state == FLOW_NAME) {
-        fail(f, "the host's name servers do not answer");
+        flow_fail(f, "the host's name servers do not answer");
     } else if (f->state == FLOW_DIAL) {
-        fail(f, "the server does not answer");
+        flow_fail(f, "the server does not answer");
     } else {
         flow_drop(f);
     }
@@ -876,6 +470,6 @@ void flow_judge_all(struct gateway *g)
         const struct refusal r = {
             .kind = GATE_TCP, .name = f->name.len ? f->name.text : NULL, .address = &f->to, .port = f->port, .rule = j.rule, .why = j.why};
         liaison_deny(g, &r);
-        reset(f);
+        flow_reset(f);
     }
 }

@@ -34,6 +34,7 @@
 #define FIRST_BYTES_MS 15000 /* a connection that neither speaks nor is spoken to for so long is over */
 #define SILENT_MS 250        /* after which a dialler is taken for one that waits for the server to speak first */
 #define DIAL_MS 15000
+#define HELLO_MS 60000 /* between the messages in which TLS is agreed on */
 #define ASK_MS 120000
 #define LINGER_MS 2000
 #define TICK_MS 100
@@ -241,6 +242,8 @@ void verdict_judge(const struct gateway *g, const struct egress_question *q, str
 void verdict_flow(const struct flow *f, bool final, struct judgement *ret);
 /* May the name be looked up for the box at all? */
 void verdict_name(const struct gateway *g, const struct hostname *name, struct judgement *ret);
+/* Does any rule, or the mode, depend on whom a connection is for? Then nobody may hide it. */
+bool verdict_minds_names(const struct gateway *g);
 /* A connection counts in its rules from now on; false, and j says why, if one of them is full. */
 bool verdict_take(struct flow *f, struct judgement *j);
 void verdict_give_back(struct flow *f);
@@ -278,33 +281,56 @@ void oracle_tick(struct gateway *g, int64_t now);
 /* What came of a lookup. k has no current address: there is none; failed: nobody could be asked. */
 void oracle_found(struct gateway *g, struct asker *who, struct known *k, bool failed);
 
-/* --- flow.c --- */
+/* --- flow.c: connections --- */
 void flow_accept(struct loop_source *s, uint32_t events);
-void flow_found(struct gateway *g, uint32_t index, uint32_t generation, struct known *k, bool failed);
-void flow_go(struct gateway *g, uint64_t number);
-void flow_verdict(struct gateway *g, uint64_t question, bool yes);
+void flow_on_server(struct loop_source *s, uint32_t events);
 /* Every connection is judged again: what may not be any more is cut. */
 void flow_judge_all(struct gateway *g);
 void flow_tick(struct gateway *g, int64_t now);
+/* Counts what has passed; false: a rule has no bytes left for it, and it was cut. */
+bool flow_count(struct flow *f);
+/* Its end. After any of these the slot may be another's. */
 void flow_drop(struct flow *f);
+void flow_reset(struct flow *f); /* … so that the client's next call says that it was reset */
+/* The client is told why, in what it speaks, and so is the audit. */
 void flow_refuse(struct flow *f, const char *rule, const char *why);
+/* It was allowed, but the server cannot be had. */
+void flow_fail(struct flow *f, const char *why);
+/* Its last words to the client, who has a while to read them. */
+void flow_say(struct flow *f, const void *p, size_t n);
 /* Asks for the events that matter now. */
 void flow_watch(struct flow *f);
-/* The client has said whom it wants, by a name that it gave or that its address was told for: judges it, and dials if it may. */
-void flow_decide(struct flow *f);
 socklen_t flow_sockaddr(const struct address *a, uint16_t port, struct sockaddr_storage *ret);
 /* Looks at what a side has sent without taking it. 0: it has ended; -1: nothing is there. */
 ssize_t flow_peek(struct flow *f, struct loop_source *from, uint8_t *to, size_t cap);
 /* Wakes us when there are more bytes than that. */
 void flow_wait_for(const struct loop_source *s, size_t n);
-/* Its last words to the client, who has a while to read them. */
-void flow_say(struct flow *f, const void *p, size_t n);
-/* The name that the client gave, in its one form; false: it was refused. */
-bool flow_name(struct flow *f, const char *p, size_t n);
 static inline uint32_t flow_index(const struct flow *f)
 {
     return (uint32_t)(f - f->g->flows);
 }
+
+/* --- opening.c: the first bytes --- */
+/* Something has come; ended: nothing more will. */
+void opening_first(struct flow *f, bool ended);
+void opening_again(struct flow *f, bool ended);
+/* The first bytes of a TLS server. */
+void opening_greeting(struct flow *f);
+/* Nothing has come so far. */
+void opening_silence(struct flow *f);
+/* The name that the client gave, in its one form; false: it was refused. */
+bool opening_name(struct flow *f, const char *p, size_t n);
+
+/* --- crossing.c: from a name to a server --- */
+/* The client has said whom it wants, by a name that it gave or that its address was told for: judges it, and dials if it may. */
+void crossing_decide(struct flow *f);
+void crossing_dialled(struct flow *f);
+/* The server is there and the audit is written: what the client said may go. */
+void crossing_begin(struct flow *f);
+/* What the others have to say: a lookup, the keeper, the operator. */
+void crossing_found(struct gateway *g, uint32_t index, uint32_t generation, struct known *k, bool failed);
+void crossing_go(struct gateway *g, uint64_t number);
+void crossing_verdict(struct gateway *g, uint64_t question, bool yes);
 
 /* --- plain.c: plain HTTP on a connection --- */
 void plain_end(struct flow *f);

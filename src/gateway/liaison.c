@@ -205,10 +205,10 @@ static void on_message(struct loop_source *s, uint32_t events)
         take_file(&g->hosts_fd, &fd);
         break;
     case GATE_GO:
-        flow_go(g, m.number);
+        crossing_go(g, m.number);
         break;
     case GATE_VERDICT:
-        flow_verdict(g, m.number, m.code == GATE_YES);
+        crossing_verdict(g, m.number, m.code == GATE_YES);
         break;
     case GATE_CUT:
         g->is_cut = m.code != 0;

@@ -116,7 +116,7 @@ void plain_first(struct flow *f, const uint8_t *p, size_t n, bool ended)
     }
     f->name = name;
     if (f->state != FLOW_GREET) {
-        flow_decide(f);
+        crossing_decide(f);
         return;
     }
     /* The server was dialled before the client had spoken. */
@@ -369,5 +369,6 @@ void plain_step(struct flow *f)
         if (!up && !down)
             break;
     }
-    flow_watch(f);
+    if (flow_count(f))
+        flow_watch(f);
 }

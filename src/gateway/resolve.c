@@ -114,7 +114,7 @@ static void finish(struct gateway *g, struct lookup *l, bool failed)
         struct asker one = *a;
         a->kind = ASKER_FREE;
         if (one.kind == ASKER_FLOW)
-            flow_found(g, one.flow, one.generation, k, failed);
+            crossing_found(g, one.flow, one.generation, k, failed);
         else
             oracle_found(g, &one, k, failed);
     }
