@@ -20,7 +20,7 @@
 #include "policy/egress.h"
 #include "policy/policy.h"
 
-#define FLOWS_MAX 16384u     /* connections at once */
+#define FLOWS_MAX GATE_FLOWS_MAX
 #define HTTP_FLOWS_MAX 1024u /* … of them plain HTTP */
 #define PIPES_MAX 1024u      /* … with bytes under way */
 #define KNOWN_MAX 512u       /* names whose addresses are known */

@@ -27,6 +27,7 @@
 #include "keeper/keeper.h"
 
 #define READY_MS 10000
+#define MESSAGES_PER_TURN 64
 
 bool wayout_is_needed(const struct keeper *k)
 {
@@ -105,6 +106,21 @@ static bool say(struct wayout *w, enum gate_type type, uint64_t number, uint32_t
 {
     struct gate_message m = {.type = type, .code = code, .number = number};
     return w->source.fd >= 0 && handing_send(w->source.fd, &m, sizeof(m), fd, MSG_DONTWAIT) == (ssize_t)sizeof(m);
+}
+
+/* Connections whose records are written may be made. Many are told in one message, and what the gateway has no room for waits here: it does
+ * not read while it writes to us, so that we must not wait for it. */
+static void say_go(struct wayout *w)
+{
+    while (w->gone < w->owed) {
+        uint32_t n = w->owed - w->gone < GATE_NUMBERS_MAX ? w->owed - w->gone : GATE_NUMBERS_MAX;
+        struct gate_message m = {.type = GATE_GO, .code = n};
+        memcpy(m.numbers, w->go + w->gone, n * sizeof(m.numbers[0]));
+        if (send(w->source.fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(m))
+            return;
+        w->gone += n;
+    }
+    w->gone = w->owed = 0;
 }
 
 static void say_files(struct wayout *w)
@@ -203,6 +219,7 @@ static int write_audit(struct keeper *k, const struct gate_message *m, const cha
 static void on_hello(struct keeper *k, const struct gate_message *m)
 {
     struct pale_err e = {0};
+    k->wayout.gone = k->wayout.owed = 0; /* of connections that ended with the one before */
     if (m->number > 0) {
         struct json *j = audit_begin(&k->audit, "net.restarted");
         json_u64(j, "times", m->number);
@@ -224,8 +241,8 @@ static void on_message(struct keeper *k, const struct gate_message *m)
         break;
     case GATE_ALLOW:
         /* Not without its record. */
-        if (write_audit(k, m, "net.allow", &e) == 0)
-            say(&k->wayout, GATE_GO, m->number, 0, -1);
+        if (write_audit(k, m, "net.allow", &e) == 0 && k->wayout.owed < GATE_FLOWS_MAX)
+            k->wayout.go[k->wayout.owed++] = m->number;
         break;
     case GATE_DENY:
         (void)!write_audit(k, m, "net.deny", NULL);
@@ -266,9 +283,14 @@ static void on_ready(struct loop_source *s, uint32_t events)
 {
     struct keeper *k = (struct keeper *)((char *)s - offsetof(struct keeper, wayout.source));
     struct pale_err e = {0};
-    (void)events;
-    if (take(k, &e) >= 0)
+    int r = events & ~(uint32_t)EPOLLOUT ? 1 : 0;
+    for (int i = 0; r > 0 && i < MESSAGES_PER_TURN; i++)
+        r = take(k, &e);
+    say_go(&k->wayout);
+    if (r >= 0) {
+        loop_want(&k->loop, s, EPOLLIN | (k->wayout.owed ? EPOLLOUT : 0));
         return;
+    }
     keeper_note(k, "net.lost", e.text);
     loop_remove(&k->loop, s);
     own_close(&s->fd);
