@@ -237,7 +237,12 @@ static void relay_one(int client, const struct sockaddr_in *to)
 {
     static const int on = 1;
     int server = socket(AF_INET, SOCK_STREAM, 0), up[2], down[2];
-    if (connect(server, (const struct sockaddr *)to, sizeof(*to)) < 0 || pipe(up) < 0 || pipe(down) < 0)
+    if (connect(server, (const struct sockaddr *)to, sizeof(*to)) < 0) {
+        close(client);
+        close(server);
+        return;
+    }
+    if (pipe(up) < 0 || pipe(down) < 0)
         die("relay");
     fcntl(up[1], F_SETPIPE_SZ, PIPE_BYTES);
     fcntl(down[1], F_SETPIPE_SZ, PIPE_BYTES);
