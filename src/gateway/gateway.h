@@ -38,7 +38,7 @@
 #define ASK_MS 120000
 #define LINGER_MS 2000
 #define TICK_MS 100
-#define IDLE_TICK_MS 60000 /* when nothing is open */
+#define IDLE_TICK_MS 60000 /* when nobody waits */
 
 struct gateway;
 
@@ -208,6 +208,10 @@ struct gateway {
     struct flow flows[FLOWS_MAX];
 };
 
+/* --- main.c --- */
+/* Somebody waits for something that has an end in time, or for a pipe. Each …_tick does what is due and tells whether anybody still does. */
+void gateway_wake(struct gateway *g);
+
 /* --- liaison.c: the keeper --- */
 void liaison_hello(struct gateway *g);
 void liaison_error(const struct pale_err *e);
@@ -272,12 +276,12 @@ bool known_spend(struct gateway *g, const struct hostname *name);
 /* --- resolve.c: our own questions --- */
 /* Finds the addresses of a name; the asker, which is copied, hears of it, perhaps before this returns. false: there is no room. */
 bool resolve_start(struct gateway *g, const struct hostname *name, const struct asker *who);
-void resolve_tick(struct gateway *g, int64_t now);
+bool resolve_tick(struct gateway *g, int64_t now);
 
 /* --- oracle.c: questions of the box --- */
 void oracle_datagram(struct loop_source *s, uint32_t events);
 void oracle_stream(struct loop_source *s, uint32_t events);
-void oracle_tick(struct gateway *g, int64_t now);
+bool oracle_tick(struct gateway *g, int64_t now);
 /* What came of a lookup. k has no current address: there is none; failed: nobody could be asked. */
 void oracle_found(struct gateway *g, struct asker *who, struct known *k, bool failed);
 
@@ -286,7 +290,7 @@ void flow_accept(struct loop_source *s, uint32_t events);
 void flow_on_server(struct loop_source *s, uint32_t events);
 /* Every connection is judged again: what may not be any more is cut. */
 void flow_judge_all(struct gateway *g);
-void flow_tick(struct gateway *g, int64_t now);
+bool flow_tick(struct gateway *g, int64_t now);
 /* Counts what has passed; false: a rule has no bytes left for it, and it was cut. */
 bool flow_count(struct flow *f);
 /* Its end. After any of these the slot may be another's. */
