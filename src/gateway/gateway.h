@@ -70,6 +70,11 @@ enum flow_state {
     FLOW_LINGER, /* refused: the client reads why */
 };
 
+struct pipe {
+    int ends[2];
+    bool is_open, is_lent;
+};
+
 /* One direction: bytes on their way from one socket to the other. */
 struct half {
     int pipe;          /* index of the pipe they are in; -1: none are */
@@ -191,10 +196,7 @@ struct gateway {
     int64_t files_ms; /* when they were asked for */
     uint32_t flow_max;
     uint32_t free_flow, flow_top, generation; /* the first free one + 1; all from flow_top on were never used */
-    struct {
-        int ends[2];
-    } pipes[PIPES_MAX];
-    uint32_t pipe_free[PIPES_MAX], pipe_free_count, pipe_count;
+    struct pipe pipes[PIPES_MAX];
     uint32_t known_count, made_up_next, question_next;
     int64_t told_ms; /* refusals that were told one by one since then */
     uint32_t told;
