@@ -4,9 +4,9 @@
  *     dialler get|put KIND ADDRESS PORT NAME BYTES      one stream; prints its microseconds, from dialling to the last byte
  *     dialler first   KIND ADDRESS PORT NAME COUNT      connections one after another; prints of each the microseconds to its first byte
  *     dialler hold    KIND ADDRESS PORT NAME COUNT RATE connections at once, so many begun in a second; prints how many are open, how many
- *                                                       failed, seconds, p50 and p99 to the first byte; at the end of its input how many still answer
- *     dialler churn   KIND ADDRESS PORT NAME COUNT RATE the same, but each is closed when it has its first byte
- *     dialler mute    ADDRESS PORT COUNT                connections that never say a word, held until the end of its input
+ *                                                       failed, seconds, p50 and p99 to the first byte; at the end of its input how many
+ * still answer dialler churn   KIND ADDRESS PORT NAME COUNT RATE the same, but each is closed when it has its first byte dialler mute
+ * ADDRESS PORT COUNT                connections that never say a word, held until the end of its input
  *
  * KIND is tls, greet or http. With a proxy in https_proxy it is asked for the way (srt has no other). */
 #include <arpa/inet.h>
@@ -59,11 +59,14 @@ static size_t put_hello(const char *name, uint8_t *p)
     static const uint8_t versions[] = {0, 43, 0, 3, 2, 3, 4};
     size_t n = strlen(name), extensions = n + 9 + sizeof(versions), message = 2 + 32 + 1 + 2 + 2 + 2 + 2 + extensions;
     uint8_t *at = p;
-    const uint8_t head[] = {0x16, 3, 1, (uint8_t)((message + 4) >> 8), (uint8_t)(message + 4), 1, 0, (uint8_t)(message >> 8), (uint8_t)message, 3, 3};
+    const uint8_t head[] = {
+        0x16, 3, 1, (uint8_t)((message + 4) >> 8), (uint8_t)(message + 4), 1, 0, (uint8_t)(message >> 8), (uint8_t)message, 3, 3};
     at = mempcpy(at, head, sizeof(head));
     memset(at, 7, 32);
     at += 32;
-    const uint8_t middle[] = {0, 0, 2, 0x13, 0x01, 1, 0, (uint8_t)(extensions >> 8), (uint8_t)extensions, 0, 0, 0, (uint8_t)(n + 5), 0, (uint8_t)(n + 3), 0, 0, (uint8_t)n};
+    const uint8_t middle[] = {
+        0, 0, 2,         0x13, 0x01, 1, 0, (uint8_t)(extensions >> 8), (uint8_t)extensions, 0, 0, 0, (uint8_t)(n + 5), 0, (uint8_t)(n + 3),
+        0, 0, (uint8_t)n};
     at = mempcpy(at, middle, sizeof(middle));
     at = mempcpy(at, name, n);
     at = mempcpy(at, versions, sizeof(versions));
@@ -117,7 +120,8 @@ static int by_proxy(const char *url, const struct target *t)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const char *who = strstr(url, "//") + 2, *end = strchr(who, '@'), *port = strrchr(url, ':');
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(port + 1, NULL, 10)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in a = {
+        .sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(port + 1, NULL, 10)), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     char said[512] = "", request[1024];
     for (const char *p = who; end && p < end; p += 3) {
         uint32_t v = 0;
@@ -132,7 +136,8 @@ static int by_proxy(const char *url, const struct target *t)
             die("connect to the proxy");
         usleep(20000); /* it is started beside us */
     }
-    int n = snprintf(request, sizeof(request), "CONNECT %s:%u HTTP/1.1\r\nHost: %s\r\nProxy-Authorization: Basic %s\r\n\r\n", t->name, ntohs(t->to.sin_port), t->name, said);
+    int n = snprintf(request, sizeof(request), "CONNECT %s:%u HTTP/1.1\r\nHost: %s\r\nProxy-Authorization: Basic %s\r\n\r\n", t->name,
+                     ntohs(t->to.sin_port), t->name, said);
     say_all(fd, request, (size_t)n);
     hear_head(fd);
     return fd;
@@ -158,8 +163,10 @@ static void stream(const struct target *t, char what, uint64_t bytes)
     double begun = now_us();
     int fd = dial(t);
     if (t->kind[0] == 'h') {
-        int n = snprintf((char *)first, sizeof(first), what == 'g' ? "GET /%llu HTTP/1.1\r\nHost: %s\r\n\r\n" : "POST / HTTP/1.1\r\nContent-Length: %llu\r\nHost: %s\r\n\r\n",
-                         (unsigned long long)bytes, t->name);
+        int n =
+            snprintf((char *)first, sizeof(first),
+                     what == 'g' ? "GET /%llu HTTP/1.1\r\nHost: %s\r\n\r\n" : "POST / HTTP/1.1\r\nContent-Length: %llu\r\nHost: %s\r\n\r\n",
+                     (unsigned long long)bytes, t->name);
         say_all(fd, first, (size_t)n);
     } else {
         size_t n = opening(t, first, sizeof(first), &answer);
@@ -339,7 +346,8 @@ static void mute(const struct target *t, unsigned count)
 
 static struct target target_of(char **argv)
 {
-    struct target t = {.kind = argv[0], .name = argv[3], .to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(argv[2], NULL, 10))}};
+    struct target t = {
+        .kind = argv[0], .name = argv[3], .to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)strtoul(argv[2], NULL, 10))}};
     if (inet_pton(AF_INET, argv[1], &t.to.sin_addr) != 1)
         die(argv[1]);
     return t;

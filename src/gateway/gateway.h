@@ -211,7 +211,7 @@ struct gateway {
 };
 
 /* --- main.c --- */
-/* Somebody waits for something that has an end in time, or for a pipe. Each …_tick does what is due and tells whether anybody still does. */
+/* Somebody waits for time or for a pipe. Each …_tick does what is due and tells whether anybody still waits. */
 void gateway_wake(struct gateway *g);
 
 /* --- liaison.c: the keeper --- */

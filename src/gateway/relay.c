@@ -10,8 +10,8 @@
 
 #include "gateway/gateway.h"
 
-/* The kernel counts the pages of all pipes of a user, and gives him small ones beyond 16,384, in whatever he does. Few need many: bytes stay
- * in a pipe only where somebody does not take them. */
+/* The kernel counts the pages of all pipes of a user, and gives him small ones beyond 16,384, in whatever he does. Few need many: bytes
+ * stay in a pipe only where somebody does not take them. */
 #define PIPE_BYTES (256 << 10)
 #define BIG_PIPES 32 /* kept open, too */
 #define SMALL_PIPE_BYTES (16 << 10)
