@@ -12,10 +12,10 @@
 
 /* The kernel counts the pages of all pipes of a user, and gives him small ones beyond 16,384, in whatever he does. Few need many: bytes
  * stay in a pipe only where somebody does not take them. */
-#define PIPE_BYTES (256 << 10)
-#define BIG_PIPES 32 /* kept open, too */
+#define PIPE_BYTES (1 << 20)
+#define BIG_PIPES 8 /* kept open, too */
 #define SMALL_PIPE_BYTES (16 << 10)
-#define ROUNDS_MAX 16u /* after which others have their turn */
+#define ROUNDS_MAX 4u /* after which others have their turn */
 
 static void close_pipe(struct pipe *p)
 {
