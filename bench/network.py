@@ -166,7 +166,7 @@ class SrtWay:
 
 def streams(who, stage, ways, args):
     """Microseconds of one stream by each way, in turns; of pale's to each of the others', as the median of the rounds."""
-    rounds, size = max(5, args.rounds), (100 if args.runs <= 50 else 300) * 1000 * 1000
+    rounds, size = max(5, args.rounds), (300 if args.runs <= 50 else 1000) * 1000 * 1000
     found, skipped = {}, {}
     for at in range(rounds):
         for op in ("get", "put"):
