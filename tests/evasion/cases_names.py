@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names: that are not allowed, that look like others, that lead elsewhere, and that carry something out by being asked for."""
-from evasion.case import ADDRESS, ANYWHERE, FORWARD, MATCH, NAMES, NETNS, RULES, Case, off
+from evasion.case import ADDRESS, ANYWHERE, FORWARD, GULLIBLE, MATCH, NAMES, NETNS, RULES, Case, off
 from evasion.cases_direct import AS_OWN, OWN, UNREACHABLE
 from internet import places
 
@@ -35,7 +35,7 @@ PORTS = [
                             ("tls", 8443, "x"), ("tls", 22, "x\\n"), ("ssh", 80, "GET / HTTP/1.1\\r\\nHost: ssh.test\\r\\n\\r\\n"), ("ssh", 443, "x"), ("ssh", 25, "x\\n"), ("echo", 22, "x\\n"), ("echo", 7, "x"),
                             ("good", 6667, "x"))],
     *[Case(f"rule-port-tls-{name}-{p}", "E8", f"curl -skS -m 3 https://{name}.test:{p}/{{canary}}", RULES, judge="stray") for name, p in (("plain", 443), ("plain", 8443), ("tls", 8443), ("ssh", 443), ("echo", 853))],
-    Case("host-port-differs", "E8", "curl -sS -m 3 -H 'Host: plain.test:8080' http://plain.test/{canary}", RULES, judge="stray"),
+    Case("host-port-differs", "E8", "curl -sS -m 3 -H 'Host: plain.test:8080' http://plain.test/{canary}", GULLIBLE, judge="unconnected"),
 ]
 
 TXT = "txt.ok.test"
