@@ -28,7 +28,8 @@ enum gate_type {
     GATE_VERDICT,    /* to the question of that number; code: an enum gate_verdict */
     GATE_CUT,        /* code 1: nothing goes out from now on, and what is open ends; 0: the policy holds again */
     /* to the keeper */
-    GATE_HELLO, /* serving begins, with the policy that comes now; number: how often it has begun before */
+    GATE_HELLO, /* serving begins, with the policy that comes now, and the first time is there already; number: how often it has begun
+                   before */
     GATE_ERROR, /* code and text: the box must not start */
     GATE_READY, /* the first policy holds */
     GATE_WANT_FILES,

@@ -79,27 +79,6 @@ static int spawn(struct wayout *w, const int fds[GATE_FDS], struct pale_err *e)
     return 0;
 }
 
-int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e)
-{
-    struct wayout *w = &k->wayout;
-    int talk[2], hand[2];
-    own_fd meters = -1;
-    int r = make_meters(w, &meters, e);
-    if (r < 0)
-        return r;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, talk) < 0)
-        return err_os(e, "make a socket pair");
-    own_fd theirs = talk[1];
-    w->source.fd = talk[0];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand) < 0)
-        return err_os(e, "make a socket pair");
-    own_fd taken = hand[1], given = hand[0];
-    const int fds[GATE_FDS] = {[GATE_TALK_FD] = theirs, [GATE_HAND_FD] = taken, [GATE_METER_FD] = meters};
-    if ((r = spawn(w, fds, e)) == 0)
-        *ret_hand = take_fd(&given);
-    return r;
-}
-
 /* --- what we say --- */
 
 static bool say(struct wayout *w, enum gate_type type, uint64_t number, uint32_t code, int fd)
@@ -146,6 +125,28 @@ static int say_policy(struct keeper *k, struct pale_err *e)
         return err_set(e, PALE_GONE, "the box's gateway cannot be told its policy");
     if (k->wayout.is_cut)
         say(&k->wayout, GATE_CUT, 0, 1, -1);
+    return 0;
+}
+
+int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e)
+{
+    struct wayout *w = &k->wayout;
+    int talk[2], hand[2];
+    own_fd meters = -1;
+    int r = make_meters(w, &meters, e);
+    if (r < 0)
+        return r;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, talk) < 0)
+        return err_os(e, "make a socket pair");
+    own_fd theirs = talk[1];
+    w->source.fd = talk[0];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand) < 0)
+        return err_os(e, "make a socket pair");
+    own_fd taken = hand[1], given = hand[0];
+    const int fds[GATE_FDS] = {[GATE_TALK_FD] = theirs, [GATE_HAND_FD] = taken, [GATE_METER_FD] = meters};
+    if ((r = spawn(w, fds, e)) < 0 || (r = say_policy(k, e)) < 0)
+        return r;
+    *ret_hand = take_fd(&given);
     return 0;
 }
 
@@ -219,12 +220,12 @@ static int write_audit(struct keeper *k, const struct gate_message *m, const cha
 static void on_hello(struct keeper *k, const struct gate_message *m)
 {
     struct pale_err e = {0};
+    if (m->number == 0)
+        return;                          /* the policy waits for it since it was started */
     k->wayout.gone = k->wayout.owed = 0; /* of connections that ended with the one before */
-    if (m->number > 0) {
-        struct json *j = audit_begin(&k->audit, "net.restarted");
-        json_u64(j, "times", m->number);
-        (void)!audit_commit(&k->audit, NULL);
-    }
+    struct json *j = audit_begin(&k->audit, "net.restarted");
+    json_u64(j, "times", m->number);
+    (void)!audit_commit(&k->audit, NULL);
     if (say_policy(k, &e) < 0)
         keeper_note(k, "net.lost", e.text);
 }
