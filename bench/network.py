@@ -281,13 +281,13 @@ def making(who, stage, args):
 def network(who, args, stage, peers):
     with ExitStack() as stack:
         stack.enter_context(world(who, stage, args.calm))
+        found = {"making": making(who, stage, args)}
         box = stack.enter_context(Boxed(who, stage, "bench-net"))
-        found = {"idle_kib": box.private_kib()}
+        found["idle_kib"] = box.private_kib()
         ways, missing = stream_ways(who, stage, peers, box, stack)
         found.update(streams(who, stage, ways, args))
         found["skipped"].update(missing)
         found["first"] = first_bytes(who, ways, ("tls", "http"), args)
-        found["making"] = making(who, stage, args)
         found["many"] = many(who, box)
         found["flood"] = flood(who, stage, box)
         return found
