@@ -12,7 +12,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 BUILD = pathlib.Path(os.environ.get("PALE_BUILD", ROOT / "build" / "src")).resolve()
-PROGRAMS = ("pale", "pale-keeper", "pale-init", "pale-policy", "pale-seal", "pale-steward", "paled")
+PROGRAMS = ("pale", "pale-keeper", "pale-init", "pale-policy", "pale-seal", "pale-gateway", "pale-steward", "paled")
 BASE_ENV = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 
 

@@ -57,6 +57,18 @@ def layers(what):
     return look
 
 
+def out(*keys, scale=1.0, worst=max):
+    """Of several values, as for both directions of a stream, the worst."""
+    def look(result):
+        found = [result.get("network")]
+        for k in keys:
+            found = [(f or {}).get(one) for f in found for one in (k if isinstance(k, tuple) else (k,))]
+        return None if None in found else worst(found) * scale
+    return look
+
+
+BOTH = ("tls get", "tls put")
+
 # id, what, limit, aim, unit, measures that show it, where to look
 PROMISES = (
     ("cold", "whole life of a box, `pale run` of a static true, p50, of bwrap with the same mounts", 1.0, None, "×", "cold", ratio("cold", "pale")),
@@ -74,6 +86,15 @@ PROMISES = (
     ("daemon-rest", "memory of an idle daemon", 8.0, None, "MiB", "daemon", daemon("at_rest", "rss_kib", scale=1 / 1024)),
     ("snapshot", "`pale snapshot` of a live box with 1 MiB and 4 GiB in it, p50", 10.0, None, "ms", "layers", layers("snapshot")),
     ("restore", "`pale restore` of the same, p50", 10.0, None, "ms", "layers", layers("restore")),
+    ("out-relay", "a stream out of a box, its time, of a plain relay by splice", 1.25, None, "×", "network", out("streams", BOTH, "relay", "pale_takes")),
+    ("out-slirp", "… of slirp4netns", 0.71, None, "×", "network", out("streams", BOTH, "slirp4netns", "pale_takes")),
+    ("out-srt", "… of srt", 0.33, None, "×", "network", out("streams", BOTH, "srt", "pale_takes")),
+    ("out-first", "dialling and the first byte out of a box, p50, beyond the same outside", 0.5, None, "ms", "network", out("first", ("tls", "http"), "more_ms")),
+    ("out-failed", "of 2,000 new connections a second and 10,000 at once (or what the host's limit of files allows), failed", 0, None, "", "network",
+     out("many", ("failed", "all_failed"))),
+    ("out-many", "private memory of the gateway with those open", 64.0, None, "MiB", "network", out("many", "private_kib", scale=1 / 1024)),
+    ("out-idle", "private memory of an idle gateway", 400, None, "KiB", "network", out("idle_kib")),
+    ("out-making", "a box made with a network, p50, beyond one without", 2.0, None, "ms", "network", out("making", "more_ms")),
     ("receipt-short", "the short probe of a box", 0.3, None, "ms", "receipt", probe("short_ms")),
 )
 

@@ -24,11 +24,12 @@ enum gate_type {
     GATE_POLICY = 1, /* with a file: the canonical text. It holds from now on, for connections that are open as well */
     GATE_RESOLV,     /* with a file: the host's resolv.conf */
     GATE_HOSTS,      /* with a file: the host's names of its own */
-    GATE_GO,         /* what ALLOW of that number told is in the audit */
+    GATE_GO,         /* what the ALLOWs of these numbers told is in the audit; code: how many there are */
     GATE_VERDICT,    /* to the question of that number; code: an enum gate_verdict */
     GATE_CUT,        /* code 1: nothing goes out from now on, and what is open ends; 0: the policy holds again */
     /* to the keeper */
-    GATE_HELLO, /* serving begins, with the policy that comes now; number: how often it has begun before */
+    GATE_HELLO, /* serving begins, with the policy that comes now, and the first time is there already; number: how often it has begun
+                   before */
     GATE_ERROR, /* code and text: the box must not start */
     GATE_READY, /* the first policy holds */
     GATE_WANT_FILES,
@@ -46,6 +47,8 @@ enum gate_verdict { GATE_YES = 1, GATE_NO };
 enum gate_kind { GATE_TCP = 1, GATE_NAME, GATE_UDP, GATE_OTHER, GATE_KINDS };
 
 #define GATE_TEXT_MAX 256u
+#define GATE_NUMBERS_MAX (GATE_TEXT_MAX / sizeof(uint64_t))
+#define GATE_FLOWS_MAX 16384u /* connections at once */
 
 struct gate_message {
     uint32_t type, code;
@@ -56,7 +59,10 @@ struct gate_message {
     struct address address; /* family 0: none */
     char name[DOMAIN_NAME_MAX + 1];
     char rule[GATE_TEXT_MAX]; /* that decided */
-    char text[GATE_TEXT_MAX]; /* why */
+    union {
+        char text[GATE_TEXT_MAX]; /* why */
+        uint64_t numbers[GATE_NUMBERS_MAX];
+    };
 };
 
 /* Written by the gateway, read by the keeper; survives the gateway. */

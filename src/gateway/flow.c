@@ -176,6 +176,12 @@ static bool takes(const struct half *h)
     return h->may_pass && !h->held && !h->ended && !h->starved;
 }
 
+/* For time, or for a pipe. */
+static bool waits(const struct flow *f)
+{
+    return f->due_ms != INT64_MAX || f->up.starved || f->down.starved;
+}
+
 void flow_watch(struct flow *f)
 {
     uint32_t client = 0, server = 0;
@@ -201,6 +207,8 @@ void flow_watch(struct flow *f)
         plain_want(f, &client, &server);
     want(f, &f->client, client);
     want(f, &f->server, server);
+    if (waits(f))
+        gateway_wake(f->g);
 }
 
 ssize_t flow_peek(struct flow *f, struct loop_source *from, uint8_t *to, size_t cap)
@@ -434,8 +442,9 @@ static void on_due(struct flow *f)
     }
 }
 
-void flow_tick(struct gateway *g, int64_t now)
+bool flow_tick(struct gateway *g, int64_t now)
 {
+    bool any = false;
     for (uint32_t i = 0; i < g->flow_top; i++) {
         struct flow *f = &g->flows[i];
         if (f->state == FLOW_FREE)
@@ -449,10 +458,12 @@ void flow_tick(struct gateway *g, int64_t now)
             else
                 move(f);
         }
+        any |= f->state != FLOW_FREE && waits(f);
     }
     for (int i = 0; i < DETOUR_SOCKETS; i++)
         if (i == DETOUR_TCP4 || (i == DETOUR_TCP6 && g->sockets[i] >= 0))
             loop_want(&g->loop, &g->listeners[i].source, EPOLLIN);
+    return any;
 }
 
 void flow_judge_all(struct gateway *g)

@@ -20,7 +20,7 @@
 #include "policy/egress.h"
 #include "policy/policy.h"
 
-#define FLOWS_MAX 16384u     /* connections at once */
+#define FLOWS_MAX GATE_FLOWS_MAX
 #define HTTP_FLOWS_MAX 1024u /* … of them plain HTTP */
 #define PIPES_MAX 1024u      /* … with bytes under way */
 #define KNOWN_MAX 512u       /* names whose addresses are known */
@@ -38,7 +38,7 @@
 #define ASK_MS 120000
 #define LINGER_MS 2000
 #define TICK_MS 100
-#define IDLE_TICK_MS 60000 /* when nothing is open */
+#define IDLE_TICK_MS 60000 /* when nobody waits */
 
 struct gateway;
 
@@ -68,6 +68,11 @@ enum flow_state {
     FLOW_HTTP,   /* plain HTTP, request by request */
     FLOW_OPEN,   /* bytes pass both ways */
     FLOW_LINGER, /* refused: the client reads why */
+};
+
+struct pipe {
+    int ends[2];
+    bool is_open, is_lent;
 };
 
 /* One direction: bytes on their way from one socket to the other. */
@@ -191,10 +196,7 @@ struct gateway {
     int64_t files_ms; /* when they were asked for */
     uint32_t flow_max;
     uint32_t free_flow, flow_top, generation; /* the first free one + 1; all from flow_top on were never used */
-    struct {
-        int ends[2];
-    } pipes[PIPES_MAX];
-    uint32_t pipe_free[PIPES_MAX], pipe_free_count, pipe_count;
+    struct pipe pipes[PIPES_MAX];
     uint32_t known_count, made_up_next, question_next;
     int64_t told_ms; /* refusals that were told one by one since then */
     uint32_t told;
@@ -207,6 +209,10 @@ struct gateway {
     struct http_slot http[HTTP_FLOWS_MAX];
     struct flow flows[FLOWS_MAX];
 };
+
+/* --- main.c --- */
+/* Somebody waits for time or for a pipe. Each …_tick does what is due and tells whether anybody still waits. */
+void gateway_wake(struct gateway *g);
 
 /* --- liaison.c: the keeper --- */
 void liaison_hello(struct gateway *g);
@@ -272,14 +278,14 @@ bool known_spend(struct gateway *g, const struct hostname *name);
 /* --- resolve.c: our own questions --- */
 /* Finds the addresses of a name; the asker, which is copied, hears of it, perhaps before this returns. false: there is no room. */
 bool resolve_start(struct gateway *g, const struct hostname *name, const struct asker *who);
-void resolve_tick(struct gateway *g, int64_t now);
+bool resolve_tick(struct gateway *g, int64_t now);
 /* In a test build: a question goes on as it came. */
 void resolve_forward(const struct gateway *g, const uint8_t *p, size_t n);
 
 /* --- oracle.c: questions of the box --- */
 void oracle_datagram(struct loop_source *s, uint32_t events);
 void oracle_stream(struct loop_source *s, uint32_t events);
-void oracle_tick(struct gateway *g, int64_t now);
+bool oracle_tick(struct gateway *g, int64_t now);
 /* What came of a lookup. k has no current address: there is none; failed: nobody could be asked. */
 void oracle_found(struct gateway *g, struct asker *who, struct known *k, bool failed);
 
@@ -288,7 +294,7 @@ void flow_accept(struct loop_source *s, uint32_t events);
 void flow_on_server(struct loop_source *s, uint32_t events);
 /* Every connection is judged again: what may not be any more is cut. */
 void flow_judge_all(struct gateway *g);
-void flow_tick(struct gateway *g, int64_t now);
+bool flow_tick(struct gateway *g, int64_t now);
 /* Counts what has passed; false: a rule has no bytes left for it, and it was cut. */
 bool flow_count(struct flow *f);
 /* Its end. After any of these the slot may be another's. */

@@ -205,7 +205,8 @@ static void on_message(struct loop_source *s, uint32_t events)
         take_file(&g->hosts_fd, &fd);
         break;
     case GATE_GO:
-        crossing_go(g, m.number);
+        for (uint32_t i = 0; i < m.code && i < GATE_NUMBERS_MAX; i++)
+            crossing_go(g, m.numbers[i]);
         break;
     case GATE_VERDICT:
         crossing_verdict(g, m.number, m.code == GATE_YES);

@@ -84,20 +84,25 @@ static void on_tick(struct loop_timer *t)
 {
     struct gateway *g = (struct gateway *)((char *)t - offsetof(struct gateway, tick));
     int64_t now = clock_ms();
-    resolve_tick(g, now);
-    oracle_tick(g, now);
-    flow_tick(g, now);
+    bool waits = resolve_tick(g, now);
+    waits |= oracle_tick(g, now);
+    waits |= flow_tick(g, now);
     liaison_flood(g);
-    loop_arm(&g->loop, t, now + (g->meters->open || g->untold ? TICK_MS : IDLE_TICK_MS));
+    loop_arm(&g->loop, t, now + (waits || g->untold ? TICK_MS : IDLE_TICK_MS));
+}
+
+void gateway_wake(struct gateway *g)
+{
+    int64_t soon = clock_ms() + TICK_MS;
+    if (g->tick.due_ms > soon)
+        loop_arm(&g->loop, &g->tick, soon);
 }
 
 /* A connection or a question came: time counts again. */
 static void on_listener(struct loop_source *s, uint32_t events)
 {
     struct listener *l = (struct listener *)((char *)s - offsetof(struct listener, source));
-    int64_t soon = clock_ms() + TICK_MS;
-    if (l->g->tick.due_ms > soon)
-        loop_arm(&l->g->loop, &l->g->tick, soon);
+    gateway_wake(l->g);
     if (l->which == DETOUR_TCP4 || l->which == DETOUR_TCP6)
         flow_accept(s, events);
     else if (l->which == DETOUR_NAMES4 || l->which == DETOUR_NAMES6)

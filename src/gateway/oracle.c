@@ -279,9 +279,13 @@ void oracle_stream(struct loop_source *source, uint32_t events)
     }
 }
 
-void oracle_tick(struct gateway *g, int64_t now)
+bool oracle_tick(struct gateway *g, int64_t now)
 {
-    for (struct stream *s = g->streams; s < g->streams + STREAMS_MAX; s++)
+    bool waits = false;
+    for (struct stream *s = g->streams; s < g->streams + STREAMS_MAX; s++) {
         if (s->used && s->due_ms <= now)
             close_stream(s);
+        waits |= s->used;
+    }
+    return waits;
 }

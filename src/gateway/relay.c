@@ -10,43 +10,48 @@
 
 #include "gateway/gateway.h"
 
-#define PIPE_BYTES (256 << 10)
-#define BIG_PIPES 32u  /* the kernel counts their pages for each user */
-#define ROUNDS_MAX 16u /* after which others have their turn */
+/* The kernel counts the pages of all pipes of a user, and gives him small ones beyond 16,384, in whatever he does. Few need many: bytes
+ * stay in a pipe only where somebody does not take them. */
+#define PIPE_BYTES (1 << 20)
+#define BIG_PIPES 8 /* kept open, too */
+#define SMALL_PIPE_BYTES (16 << 10)
+#define ROUNDS_MAX 4u /* after which others have their turn */
 
-static int borrow(struct gateway *g)
+static void close_pipe(struct pipe *p)
 {
-    if (g->pipe_free_count > 0)
-        return (int)g->pipe_free[--g->pipe_free_count];
-    if (g->pipe_count == PIPES_MAX || pipe2(g->pipes[g->pipe_count].ends, O_CLOEXEC | O_NONBLOCK) < 0)
-        return -1;
-    if (g->pipe_count < BIG_PIPES)
-        (void)!fcntl(g->pipes[g->pipe_count].ends[1], F_SETPIPE_SZ, PIPE_BYTES);
-    return (int)g->pipe_count++;
+    close(p->ends[0]);
+    close(p->ends[1]);
+    p->is_open = false;
 }
 
-static void give_back(struct gateway *g, struct half *h)
+/* The first that is free: the big ones are. */
+static int borrow(struct gateway *g)
 {
-    g->pipe_free[g->pipe_free_count++] = (uint32_t)h->pipe;
-    h->pipe = -1;
+    int at = 0;
+    while (at < (int)PIPES_MAX && g->pipes[at].is_lent)
+        at++;
+    if (at == (int)PIPES_MAX)
+        return -1;
+    struct pipe *p = &g->pipes[at];
+    if (!p->is_open && pipe2(p->ends, O_CLOEXEC | O_NONBLOCK) < 0)
+        return -1;
+    if (!p->is_open)
+        (void)!fcntl(p->ends[1], F_SETPIPE_SZ, at < BIG_PIPES ? PIPE_BYTES : SMALL_PIPE_BYTES);
+    p->is_open = p->is_lent = true;
+    return at;
 }
 
 void relay_release(struct gateway *g, struct half *h)
 {
     if (h->pipe < 0)
         return;
-    /* Bytes that nobody takes any more: the pipe is of no use with them in it. */
-    if (h->held) {
-        close(g->pipes[h->pipe].ends[0]);
-        close(g->pipes[h->pipe].ends[1]);
-        if (pipe2(g->pipes[h->pipe].ends, O_CLOEXEC | O_NONBLOCK) < 0) {
-            g->pipes[h->pipe].ends[0] = g->pipes[h->pipe].ends[1] = -1;
-            h->pipe = -1;
-            return; /* one fewer */
-        }
-    }
+    struct pipe *p = &g->pipes[h->pipe];
+    /* With bytes in it that nobody takes any more it is of no use. */
+    if (h->held || h->pipe >= BIG_PIPES)
+        close_pipe(p);
+    p->is_lent = false;
     h->held = 0;
-    give_back(g, h);
+    h->pipe = -1;
 }
 
 /* Takes what there is. 1: something, or there may be; 0: nothing for now; -1: broken. */
@@ -91,7 +96,7 @@ enum relay relay_move(struct gateway *g, struct half *h, int from, int to)
             r = drain(g, h, to);
     }
     if (h->pipe >= 0 && h->held == 0)
-        give_back(g, h);
+        relay_release(g, h);
     if (r < 0)
         return RELAY_BROKEN;
     if (h->ended && h->held == 0 && !h->told) {

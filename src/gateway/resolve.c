@@ -380,11 +380,15 @@ bool resolve_start(struct gateway *g, const struct hostname *name, const struct 
     return true;
 }
 
-void resolve_tick(struct gateway *g, int64_t now)
+bool resolve_tick(struct gateway *g, int64_t now)
 {
-    for (struct lookup *l = g->lookups; l < g->lookups + LOOKUPS_MAX; l++)
+    bool waits = false;
+    for (struct lookup *l = g->lookups; l < g->lookups + LOOKUPS_MAX; l++) {
         if (l->used && l->due_ms <= now)
             try_next(g, l);
+        waits |= l->used;
+    }
+    return waits;
 }
 
 /* A test build can do what nobody should. */

@@ -140,6 +140,8 @@ struct wayout {
     pid_t pid;
     const struct gate_meters *meters; /* which it writes; NULL: none */
     bool is_cut;
+    uint32_t gone, owed; /* of go: told, and in all */
+    uint64_t go[GATE_FLOWS_MAX];
 };
 
 struct keeper {

@@ -27,6 +27,7 @@
 #include "keeper/keeper.h"
 
 #define READY_MS 10000
+#define MESSAGES_PER_TURN 64
 
 bool wayout_is_needed(const struct keeper *k)
 {
@@ -78,33 +79,27 @@ static int spawn(struct wayout *w, const int fds[GATE_FDS], struct pale_err *e)
     return 0;
 }
 
-int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e)
-{
-    struct wayout *w = &k->wayout;
-    int talk[2], hand[2];
-    own_fd meters = -1;
-    int r = make_meters(w, &meters, e);
-    if (r < 0)
-        return r;
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, talk) < 0)
-        return err_os(e, "make a socket pair");
-    own_fd theirs = talk[1];
-    w->source.fd = talk[0];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand) < 0)
-        return err_os(e, "make a socket pair");
-    own_fd taken = hand[1], given = hand[0];
-    const int fds[GATE_FDS] = {[GATE_TALK_FD] = theirs, [GATE_HAND_FD] = taken, [GATE_METER_FD] = meters};
-    if ((r = spawn(w, fds, e)) == 0)
-        *ret_hand = take_fd(&given);
-    return r;
-}
-
 /* --- what we say --- */
 
 static bool say(struct wayout *w, enum gate_type type, uint64_t number, uint32_t code, int fd)
 {
     struct gate_message m = {.type = type, .code = code, .number = number};
     return w->source.fd >= 0 && handing_send(w->source.fd, &m, sizeof(m), fd, MSG_DONTWAIT) == (ssize_t)sizeof(m);
+}
+
+/* Connections whose records are written may be made. Many are told in one message, and what the gateway has no room for waits here: it does
+ * not read while it writes to us, so that we must not wait for it. */
+static void say_go(struct wayout *w)
+{
+    while (w->gone < w->owed) {
+        uint32_t n = w->owed - w->gone < GATE_NUMBERS_MAX ? w->owed - w->gone : GATE_NUMBERS_MAX;
+        struct gate_message m = {.type = GATE_GO, .code = n};
+        memcpy(m.numbers, w->go + w->gone, n * sizeof(m.numbers[0]));
+        if (send(w->source.fd, &m, sizeof(m), MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof(m))
+            return;
+        w->gone += n;
+    }
+    w->gone = w->owed = 0;
 }
 
 static void say_files(struct wayout *w)
@@ -130,6 +125,28 @@ static int say_policy(struct keeper *k, struct pale_err *e)
         return err_set(e, PALE_GONE, "the box's gateway cannot be told its policy");
     if (k->wayout.is_cut)
         say(&k->wayout, GATE_CUT, 0, 1, -1);
+    return 0;
+}
+
+int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e)
+{
+    struct wayout *w = &k->wayout;
+    int talk[2], hand[2];
+    own_fd meters = -1;
+    int r = make_meters(w, &meters, e);
+    if (r < 0)
+        return r;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, talk) < 0)
+        return err_os(e, "make a socket pair");
+    own_fd theirs = talk[1];
+    w->source.fd = talk[0];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, hand) < 0)
+        return err_os(e, "make a socket pair");
+    own_fd taken = hand[1], given = hand[0];
+    const int fds[GATE_FDS] = {[GATE_TALK_FD] = theirs, [GATE_HAND_FD] = taken, [GATE_METER_FD] = meters};
+    if ((r = spawn(w, fds, e)) < 0 || (r = say_policy(k, e)) < 0)
+        return r;
+    *ret_hand = take_fd(&given);
     return 0;
 }
 
@@ -203,11 +220,12 @@ static int write_audit(struct keeper *k, const struct gate_message *m, const cha
 static void on_hello(struct keeper *k, const struct gate_message *m)
 {
     struct pale_err e = {0};
-    if (m->number > 0) {
-        struct json *j = audit_begin(&k->audit, "net.restarted");
-        json_u64(j, "times", m->number);
-        (void)!audit_commit(&k->audit, NULL);
-    }
+    if (m->number == 0)
+        return;                          /* the policy waits for it since it was started */
+    k->wayout.gone = k->wayout.owed = 0; /* of connections that ended with the one before */
+    struct json *j = audit_begin(&k->audit, "net.restarted");
+    json_u64(j, "times", m->number);
+    (void)!audit_commit(&k->audit, NULL);
     if (say_policy(k, &e) < 0)
         keeper_note(k, "net.lost", e.text);
 }
@@ -224,8 +242,8 @@ static void on_message(struct keeper *k, const struct gate_message *m)
         break;
     case GATE_ALLOW:
         /* Not without its record. */
-        if (write_audit(k, m, "net.allow", &e) == 0)
-            say(&k->wayout, GATE_GO, m->number, 0, -1);
+        if (write_audit(k, m, "net.allow", &e) == 0 && k->wayout.owed < GATE_FLOWS_MAX)
+            k->wayout.go[k->wayout.owed++] = m->number;
         break;
     case GATE_DENY:
         (void)!write_audit(k, m, "net.deny", NULL);
@@ -266,9 +284,14 @@ static void on_ready(struct loop_source *s, uint32_t events)
 {
     struct keeper *k = (struct keeper *)((char *)s - offsetof(struct keeper, wayout.source));
     struct pale_err e = {0};
-    (void)events;
-    if (take(k, &e) >= 0)
+    int r = events & ~(uint32_t)EPOLLOUT ? 1 : 0;
+    for (int i = 0; r > 0 && i < MESSAGES_PER_TURN; i++)
+        r = take(k, &e);
+    say_go(&k->wayout);
+    if (r >= 0) {
+        loop_want(&k->loop, s, EPOLLIN | (k->wayout.owed ? EPOLLOUT : 0));
         return;
+    }
     keeper_note(k, "net.lost", e.text);
     loop_remove(&k->loop, s);
     own_close(&s->fd);

@@ -199,3 +199,63 @@ def test_half_open_connections_exhaust_nobody(two, unharmed, to, total):
     assert two.gateway("a") == pid, "the gateway did not outlive it"
     assert harness.wait_until(lambda: two.works("a"), seconds=20)
     assert not two.net.strays(mark)
+
+
+# Connections that all say whom they want before anybody is let through.
+BURST = """
+import socket, sys
+to, count = (sys.argv[1], 80), int(sys.argv[2])
+held = [socket.create_connection(to) for _ in range(count)]
+for s in held:
+    s.sendall(b"GET / HTTP/1.1\\r\\nHost: good.test\\r\\nConnection: close\\r\\n\\r\\n")
+    s.settimeout(8)
+print("said", flush=True)
+def answered(s):
+    try:
+        return s.recv(12).startswith(b"HTTP/1.1 200")
+    except OSError:
+        return False
+print(sum(map(answered, held)))
+"""
+
+
+def test_of_many_connections_at_once_none_is_forgotten(two):
+    """More than there is room for in the talk between gateway and keeper, in one turn."""
+    assert two.works("a")
+    pid = two.gateway("a")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        job = two.pale.start("exec", "-q", "a", "--", "python3", "-c", BURST, places.v4(places.GOOD), "400")
+        assert job.stdout.readline() == b"said\n", job.stderr.read()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert job.stdout.readline() == b"400\n", job.stderr.read()
+    assert job.wait(timeout=10) == 0 and two.gateway("a") == pid
+
+
+QUIET = """
+import socket, time
+s = socket.create_connection(("echo.test", 9999))
+s.sendall(b"x")
+s.recv(1)
+print("open", flush=True)
+time.sleep(20)
+"""
+
+
+def sleeps(pid):
+    return next(int(line.split()[1]) for line in open(f"/proc/{pid}/status") if line.startswith("voluntary"))
+
+
+def test_a_quiet_connection_wakes_nobody(two):
+    pid = two.gateway("a")
+    job = two.pale.start("exec", "-q", "a", "--", "python3", "-c", QUIET)
+    try:
+        assert job.stdout.readline() == b"open\n", job.stderr.read()
+        time.sleep(3)  # those before it have lingered long enough
+        before = sleeps(pid)
+        time.sleep(1)
+        assert sleeps(pid) - before <= 2, "it wakes up for nobody"
+    finally:
+        job.kill()
+        job.wait()
