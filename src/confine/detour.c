@@ -9,6 +9,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>
+#include <linux/if_addr.h>
 #include <linux/rtnetlink.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -38,9 +39,30 @@ static void put_route(struct netlink_batch *b, uint8_t family)
     netlink_end(b);
 }
 
+/* Programs that ask for addresses only of a family that the machine has (AI_ADDRCONFIG) do not count the loopback. These lead nowhere:
+ * what is dialled at them goes the way of everything else. */
+static void put_address(struct netlink_batch *b, uint8_t family, const void *address, size_t n)
+{
+    const struct ifaddrmsg head = {.ifa_family = family,
+                                   .ifa_prefixlen = (uint8_t)(8 * n),
+                                   .ifa_flags = IFA_F_NODAD,
+                                   .ifa_scope = RT_SCOPE_UNIVERSE,
+                                   .ifa_index = LO_INDEX};
+    netlink_begin(b, RTM_NEWADDR, NLM_F_CREATE | NLM_F_ACK);
+    netlink_put(b, &head, sizeof(head));
+    netlink_attr(b, IFA_LOCAL, address, n);
+    netlink_attr(b, IFA_ADDRESS, address, n);
+    netlink_end(b);
+}
+
 static int lay_routes(bool six, struct pale_err *e)
 {
+    static const uint8_t four[4] = {192, 0, 0, 8};                                   /* RFC 7600: the dummy address of IPv4 */
+    static const uint8_t unique[16] = {0xfd, 'p', 'a', 'l', 'e', 0, 0, 0, [15] = 1}; /* nobody's, by RFC 4193 */
     struct netlink_batch b = {0};
+    put_address(&b, AF_INET, four, sizeof(four));
+    if (six)
+        put_address(&b, AF_INET6, unique, sizeof(unique));
     put_route(&b, AF_INET);
     if (six)
         put_route(&b, AF_INET6);

@@ -305,6 +305,7 @@ static void on_client(struct loop_source *s, uint32_t events)
     struct flow *f = of_client(s);
     bool ended = events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR);
     char rest[4096];
+    ssize_t n;
     switch (f->state) {
     case FLOW_GREET:
         if (events & EPOLLOUT) {
@@ -326,7 +327,8 @@ static void on_client(struct loop_source *s, uint32_t events)
         plain_step(f);
         return;
     case FLOW_LINGER:
-        if (recv(s->fd, rest, sizeof(rest), MSG_DONTWAIT) <= 0 && errno != EAGAIN)
+        n = recv(s->fd, rest, sizeof(rest), MSG_DONTWAIT);
+        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
             flow_drop(f);
         return;
     case FLOW_HELLO:
