@@ -62,6 +62,7 @@ enum weaken {
     WEAKEN_GATE_MATCH,   /* … and is not compared with the address that was dialled, nor with a second name */
     WEAKEN_GATE_ECH,     /* an encrypted name passes */
     WEAKEN_GATE_HTTP,    /* only the first request of a connection is judged */
+    WEAKEN_GATE_CUT,     /* a box that is cut off goes on */
     WEAKEN_COUNT,
 };
 

@@ -201,6 +201,7 @@ static void tell_info(struct client *c)
         .policy_digest = k->policy_digest,
         .memory_by = k->memory_by,
     };
+    tally_fill(k, &m);
     record_start(&w, mem, sizeof(mem));
     msg_info_write(&m, &w);
     client_send(c, TELL_INFO, mem, w.len);
@@ -451,6 +452,17 @@ static void stop(struct client *c, uint8_t word)
     keeper_stop(k);
 }
 
+static void reload(struct client *c)
+{
+    struct pale_err e = {0};
+    if (reload_now(c->k, &e) < 0) {
+        client_error(c, e.code, e.text);
+        return;
+    }
+    client_send(c, TELL_DONE, NULL, 0);
+    client_finish(c);
+}
+
 static bool take_frame(struct client *c, const struct frame *f)
 {
     if (c->job)
@@ -500,6 +512,14 @@ static bool take_frame(struct client *c, const struct frame *f)
         return true;
     case ASK_NOTE:
         note(c, f);
+        return true;
+    case ASK_RELOAD:
+        reload(c);
+        return true;
+    case ASK_NETWORK:
+        tally_hosts(c);
+        tell_info(c);
+        client_finish(c);
         return true;
     case ASK_STOP:
         stop(c, f->len == 1 ? f->data[0] : 0);

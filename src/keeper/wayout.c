@@ -128,17 +128,30 @@ static int say_policy(struct keeper *k, struct pale_err *e)
     policy_write(&k->policy, &text);
     if (fd < 0 || text.failed || !fd_write_full(fd, text.data, text.len) || !say(&k->wayout, GATE_POLICY, 0, 0, fd))
         return err_set(e, PALE_GONE, "the box's gateway cannot be told its policy");
-    if (k->wayout.is_cut)
-        say(&k->wayout, GATE_CUT, 0, 1, -1);
     return 0;
 }
 
-int wayout_cut(struct keeper *k, bool cut, struct pale_err *e)
+/* One that cannot be told what holds must not go on by what held. */
+static int lose(struct keeper *k, struct pale_err *e)
 {
-    k->wayout.is_cut = cut;
-    if (!wayout_is_needed(k) || k->wayout.source.fd < 0)
-        return 0;
-    return say(&k->wayout, GATE_CUT, 0, cut, -1) ? 0 : err_set(e, PALE_GONE, "the box's gateway does not answer");
+    struct wayout *w = &k->wayout;
+    keeper_note(k, "net.lost", "the gateway did not take what it was told");
+    if (w->source.ready)
+        loop_remove(&k->loop, &w->source);
+    own_close(&w->source.fd);
+    wayout_end(k);
+    return err_set(e, PALE_GONE, "the box's gateway does not answer; the box has no network until its next start");
+}
+
+int wayout_cut(struct keeper *k, struct pale_err *e)
+{
+    bool cut = k->wayout.cut && !is_weak(k->weaken, WEAKEN_GATE_CUT);
+    return k->wayout.source.fd < 0 || say(&k->wayout, GATE_CUT, 0, cut, -1) ? 0 : lose(k, e);
+}
+
+int wayout_judge(struct keeper *k, struct pale_err *e)
+{
+    return k->wayout.source.fd < 0 || say_policy(k, e) == 0 ? 0 : lose(k, e);
 }
 
 /* --- what it says --- */
@@ -208,7 +221,8 @@ static void on_hello(struct keeper *k, const struct gate_message *m)
         json_u64(j, "times", m->number);
         (void)!audit_commit(&k->audit, NULL);
     }
-    if (say_policy(k, &e) < 0)
+    /* In this order: nothing passes before it has a policy. */
+    if (wayout_cut(k, &e) == 0 && say_policy(k, &e) < 0)
         keeper_note(k, "net.lost", e.text);
 }
 
@@ -259,6 +273,8 @@ static int take(struct keeper *k, struct pale_err *e)
         return err_set(e, m.code > PALE_OK && m.code < PALE_CODE_COUNT ? (enum pale_code)m.code : PALE_INTERNAL, "%s", shown);
     }
     on_message(k, &m);
+    if (m.type == GATE_ALLOW || m.type == GATE_DENY || m.type == GATE_END || m.type == GATE_FLOOD)
+        tally_touch(k);
     return (int)m.type;
 }
 
@@ -287,6 +303,8 @@ int wayout_await(struct keeper *k, struct pale_err *e)
             return err_set(e, PALE_TIMEOUT, "the box's gateway was not ready within %d s", READY_MS / 1000);
         if ((r = take(k, e)) < 0)
             return err_prefix(e, "the box's network");
+        if (w->source.fd < 0)
+            return err_set(e, PALE_GONE, "the box's gateway does not answer");
     }
     w->source.ready = on_ready;
     return loop_add(&k->loop, &w->source, EPOLLIN, e);

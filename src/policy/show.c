@@ -191,3 +191,28 @@ size_t policy_diff(const struct policy *a, const struct policy *b, struct buf *o
     }
     return r.count;
 }
+
+static bool has_gateway(const struct policy *p)
+{
+    return p->network == NETWORK_FILTERED || p->network == NETWORK_OPEN;
+}
+
+const char *policy_needs_start(const struct policy *old, const struct policy *new)
+{
+    const struct field *f;
+    for (size_t k = 0; (f = field_at(k)); k++) {
+        bool live = has_gateway(old) && (strcmp(f->key, "network.egress") == 0 || strcmp(f->key, "network.mode") == 0);
+        struct report r = {NULL, NULL, 0};
+        if (live && new->network != NETWORK_HOST)
+            continue;
+        if (f->kind->shape == SHAPE_ONE)
+            diff_one(&r, f, old, new);
+        else {
+            diff_items(&r, f, old, new, true);
+            diff_items(&r, f, new, old, false);
+        }
+        if (r.count > 0)
+            return f->key;
+    }
+    return NULL;
+}
