@@ -170,6 +170,8 @@ ATTEMPT(UNNAMED)
 {
     static const struct timeval wait = {.tv_sec = 5};
     char byte;
+    if (!a->ask->port)
+        return PROBE_NOT_TRIED;
     own_fd s = dial(SOCK_STREAM, nobody, PROBE_NOBODY_PORT);
     if (s < 0)
         return got(s);

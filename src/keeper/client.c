@@ -463,6 +463,20 @@ static void reload(struct client *c)
     client_finish(c);
 }
 
+/* Requests that are no more than a word. */
+static void take_word(struct client *c, uint8_t type)
+{
+    if (type == ASK_RELOAD) {
+        reload(c);
+    } else if (type == ASK_NETWORK) {
+        tally_hosts(c);
+        tell_info(c);
+        client_finish(c);
+    } else {
+        client_error(c, PALE_PROTOCOL, "unknown request");
+    }
+}
+
 static bool take_frame(struct client *c, const struct frame *f)
 {
     if (c->job)
@@ -513,19 +527,11 @@ static bool take_frame(struct client *c, const struct frame *f)
     case ASK_NOTE:
         note(c, f);
         return true;
-    case ASK_RELOAD:
-        reload(c);
-        return true;
-    case ASK_NETWORK:
-        tally_hosts(c);
-        tell_info(c);
-        client_finish(c);
-        return true;
     case ASK_STOP:
         stop(c, f->len == 1 ? f->data[0] : 0);
         return true;
     default:
-        client_error(c, PALE_PROTOCOL, "unknown request");
+        take_word(c, f->type);
         return true;
     }
 }

@@ -328,8 +328,8 @@ int wayout_judge(struct keeper *k, struct pale_err *e) MUST_CHECK;
 void wayout_end(struct keeper *k);
 
 /* --- reload.c: what changes under a box that runs --- */
-/* How it stands when the box starts. */
-void reload_init(struct keeper *k);
+/* How it stands when the box starts. Fails if it is cut off and cannot be held to that. */
+int reload_init(struct keeper *k, struct pale_err *e) MUST_CHECK;
 /* Looks at the state folder again: a change there is written to the audit, and holds. */
 int reload_now(struct keeper *k, struct pale_err *e) MUST_CHECK;
 

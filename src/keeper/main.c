@@ -263,7 +263,7 @@ static int stage_audit(struct keeper *k, struct pale_err *e)
     int r = place_state_dir(k->user_dir, sizeof(k->user_dir), e);
     if (r < 0)
         return r;
-    reload_init(k);
+    int cut = reload_init(k, e);
     snprintf(path, sizeof(path), "%s/%s", k->once ? k->user_dir : k->state_dir, k->once ? "runs.audit" : "audit");
     snprintf(k->audit_path, sizeof(k->audit_path), "%s", path);
     r = audit_open(&k->audit, path, k->once, k->name, k->id, e);
@@ -279,7 +279,8 @@ static int stage_audit(struct keeper *k, struct pale_err *e)
     json_text(j, "build", PALE_VERSION);
     if (k->wayout.cut)
         json_text(j, "cut", cutoff_name(k->wayout.cut));
-    return audit_commit(&k->audit, e);
+    r = audit_commit(&k->audit, e);
+    return r < 0 ? r : cut;
 }
 
 /* A limit that was asked for holds or the box does not start; a default may fall to the watchdog. */

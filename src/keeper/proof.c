@@ -136,7 +136,8 @@ void proof_start(struct keeper *k)
     uint8_t mem[PATH_BYTES_MAX + 256];
     struct record_writer w;
     struct proof *p = &k->proof;
-    const struct msg_probe m = {.full = p->full, .port = p->port, .planted = planted(k), .abstract = p->abstract};
+    const struct msg_probe m = {
+        .full = p->full, .port = k->policy.network == NETWORK_HOST ? 0 : p->port, .planted = planted(k), .abstract = p->abstract};
     p->asked = true;
     record_start(&w, mem, sizeof(mem));
     msg_probe_write(&m, &w);
@@ -198,7 +199,7 @@ static void gather(struct keeper *k, struct receipt_facts *f)
         .init_user_space = k->wall.user_space,
         .full = p->full,
         .image = k->policy.image,
-        .network = wayout_is_needed(k),
+        .network = k->policy.network,
         .has_planted = planted(k)[0],
         .has_listeners = p->port != 0,
         .landlock_left = p->landlock_left,

@@ -14,11 +14,16 @@
 #include "base/own.h"
 #include "box/amend.h"
 #include "box/cutoff.h"
+#include "confine/weaken.h"
 #include "keeper/keeper.h"
 
-void reload_init(struct keeper *k)
+int reload_init(struct keeper *k, struct pale_err *e)
 {
     k->wayout.cut = cutoff_of(k->state_dir, k->user_dir);
+    if (k->wayout.cut && k->policy.network == NETWORK_HOST && !is_weak(k->weaken, WEAKEN_GATE_CUT))
+        return err_set(e, PALE_DENIED, "box %s has the host's own network and is cut off (%s): it can only start again when that is lifted",
+                       k->name, cutoff_name(k->wayout.cut));
+    return 0;
 }
 
 static int record_cut(struct keeper *k, unsigned now, struct pale_err *e)
@@ -40,7 +45,12 @@ static int take_cut(struct keeper *k, struct pale_err *e)
     if (written < 0 && !now)
         return written;
     k->wayout.cut = now;
-    int r = wayout_cut(k, e);
+    int r = now && k->policy.network == NETWORK_HOST
+                ? err_set(e, PALE_UNSUPPORTED,
+                          "box %s has the host's own network, which cannot be taken from it while it runs: `pale stop %s`. It does not "
+                          "start again until it is no longer cut off",
+                          k->name, k->name)
+                : wayout_cut(k, e);
     client_announce_state(k);
     return written < 0 ? written : r;
 }

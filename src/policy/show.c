@@ -197,13 +197,21 @@ static bool has_gateway(const struct policy *p)
     return p->network == NETWORK_FILTERED || p->network == NETWORK_OPEN;
 }
 
+static bool is_live_key(const char *key)
+{
+    static const char *const live[] = {"network.mode", "network.egress", "network.presets"};
+    for (size_t i = 0; i < sizeof(live) / sizeof(live[0]); i++)
+        if (strcmp(key, live[i]) == 0)
+            return true;
+    return false;
+}
+
 const char *policy_needs_start(const struct policy *old, const struct policy *new)
 {
     const struct field *f;
     for (size_t k = 0; (f = field_at(k)); k++) {
-        bool live = has_gateway(old) && (strcmp(f->key, "network.egress") == 0 || strcmp(f->key, "network.mode") == 0);
         struct report r = {NULL, NULL, 0};
-        if (live && new->network != NETWORK_HOST)
+        if (has_gateway(old) && new->network != NETWORK_HOST && is_live_key(f->key))
             continue;
         if (f->kind->shape == SHAPE_ONE)
             diff_one(&r, f, old, new);
