@@ -92,6 +92,15 @@ int cutoff_box(const struct place *p, bool on, const char *caller, struct pale_e
     return r;
 }
 
+int cutoff_inherit(const struct place *from, const struct place *to, struct pale_err *e)
+{
+    bool changed;
+    if (!is_there(from->state, CUTOFF_BOX))
+        return 0;
+    own_fd dir = open(to->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return dir < 0 ? err_os(e, "open %s", to->state) : set_mark(dir, CUTOFF_BOX, true, &changed, e);
+}
+
 /* --- every box --- */
 
 static int tell_one(struct cutoff_all *x, const struct place *p, bool *ret_live, struct pale_err *e)

@@ -22,6 +22,9 @@ const char *cutoff_name(unsigned cut);
 /* Cuts one box off, or takes that back. Nothing happens if it is so already. caller: for whom, as the audit has it. */
 int cutoff_box(const struct place *p, bool on, const char *caller, struct pale_err *e) MUST_CHECK;
 
+/* A new box that comes of another, and is none yet, is cut off if that one is. */
+int cutoff_inherit(const struct place *from, const struct place *to, struct pale_err *e) MUST_CHECK;
+
 /* Every box of the user. Each that could not be told is handed to trouble; it is cut off from its next start on all the same. */
 struct cutoff_all {
     bool on;
