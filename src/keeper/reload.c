@@ -72,9 +72,12 @@ static int read_next(struct keeper *k, int dir, struct policy *ret, struct pale_
 /* Only what holds at once: with the rest the box would be another after its next start than it says it is. */
 static int adopt(struct keeper *k, int dir, struct policy *next, struct pale_err *e)
 {
-    const char *key = policy_needs_start(&k->policy, next);
+    const char *key = policy_needs_start(&k->policy, next, k->wayout.source.fd >= 0);
     if (key)
-        return err_set(e, PALE_BUSY, "%s changes between two starts", key);
+        return err_set(
+            e, PALE_BUSY,
+            "box %s runs, and %s changes between two starts: `pale stop %s` first. Rules of a network that it has change at any time",
+            k->name, key, k->name);
     struct json *j = audit_begin(&k->audit, amend_event(&k->policy, next));
     amend_describe(j, &k->policy, next);
     int r = audit_commit(&k->audit, e);

@@ -192,11 +192,6 @@ size_t policy_diff(const struct policy *a, const struct policy *b, struct buf *o
     return r.count;
 }
 
-static bool has_gateway(const struct policy *p)
-{
-    return p->network == NETWORK_FILTERED || p->network == NETWORK_OPEN;
-}
-
 static bool is_live_key(const char *key)
 {
     static const char *const live[] = {"network.mode", "network.egress", "network.presets"};
@@ -206,12 +201,12 @@ static bool is_live_key(const char *key)
     return false;
 }
 
-const char *policy_needs_start(const struct policy *old, const struct policy *new)
+const char *policy_needs_start(const struct policy *old, const struct policy *new, bool has_gateway)
 {
     const struct field *f;
     for (size_t k = 0; (f = field_at(k)); k++) {
         struct report r = {NULL, NULL, 0};
-        if (has_gateway(old) && new->network != NETWORK_HOST && is_live_key(f->key))
+        if (has_gateway && new->network != NETWORK_HOST && is_live_key(f->key))
             continue;
         if (f->kind->shape == SHAPE_ONE)
             diff_one(&r, f, old, new);
