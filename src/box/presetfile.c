@@ -66,6 +66,7 @@ int presetfile_read(const char *name, struct buf *ret_text, char *path, size_t c
     char dir[PATH_BYTES_MAX], shown[80];
     const char *text = preset_text(name);
     own_fd fd = -1;
+    errno = ENOENT;
     if (!preset_is_name(name, strlen(name)))
         return err_set(e, PALE_BAD_INPUT, "\"%s\" is no name of a preset; they have a-z, 0-9 and '-'",
                        quote_into(shown, sizeof(shown), name, strlen(name)));
@@ -75,6 +76,8 @@ int presetfile_read(const char *name, struct buf *ret_text, char *path, size_t c
         return err_set(e, PALE_EXISTS, "%s: pale has a preset of this name; give the file another", path);
     if (fd >= 0)
         return read_file(fd, path, ret_text, e);
+    if (!text && errno != ENOENT && errno != ENOTDIR)
+        return err_os(e, "%s", path);
     if (!text)
         return unknown(name, e);
     buf_add_text(ret_text, text);

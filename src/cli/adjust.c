@@ -47,7 +47,10 @@ static int next(void *arg, const struct policy *old, struct policy *ret, struct 
     for (int i = FIRST; r == 0 && i < a->count; i++)
         if ((r = split(a->word[i], key, &value, e)) == 0)
             r = intake_set(ret, key, value, e);
-    return r < 0 ? r : intake_check(ret, old->project_path, e);
+    if (r == 0)
+        r = intake_check(ret, old->project_path, e);
+    bool had = old->network == NETWORK_HOST && ret->network == NETWORK_HOST;
+    return r < 0 || had ? r : boxflags_check_host(a, ret->network, e);
 }
 
 static int tell(const struct args *a, const struct policy *old, const struct policy *new)

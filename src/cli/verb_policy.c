@@ -169,6 +169,7 @@ static int run_policy(struct args *a)
 static const struct option *const tables[] = {scope_options, common_options, NULL};
 static const struct option set_options[] = {
     {"policy", 'P', "FILE", "set: this file in place of all there is", NULL},
+    {"yes-host-network", 0, NULL, "set, with network=host: yes, the host's own network, unfiltered", NULL},
     {0},
 };
 static const struct option *const policy_tables[] = {set_options, scope_options, common_options, NULL};

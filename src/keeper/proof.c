@@ -136,8 +136,7 @@ void proof_start(struct keeper *k)
     uint8_t mem[PATH_BYTES_MAX + 256];
     struct record_writer w;
     struct proof *p = &k->proof;
-    const struct msg_probe m = {
-        .full = p->full, .port = k->policy.network == NETWORK_HOST ? 0 : p->port, .planted = planted(k), .abstract = p->abstract};
+    const struct msg_probe m = {.full = p->full, .port = p->port, .planted = planted(k), .abstract = p->abstract};
     p->asked = true;
     record_start(&w, mem, sizeof(mem));
     msg_probe_write(&m, &w);

@@ -67,10 +67,8 @@ static int note(struct policy *p, const char *name, uint64_t version, struct pal
     return strlist_add(&p->presets, whole, e);
 }
 
-static int apply(struct policy *p, const char *name, const char *text, size_t len, bool nested, struct pale_err *e);
-
-/* One line that is neither empty nor for people. */
-static int take_line(struct policy *p, const char *name, const char *line, bool *has_version, bool nested, struct pale_err *e)
+/* One line that is neither empty nor for people. Only presets of pale are included, and none of those leads back to itself. */
+static int take_line(struct policy *p, const char *name, const char *line, bool *has_version, struct pale_err *e)
 {
     static const char version_word[] = "version ", include_word[] = "include ";
     uint64_t version = 0;
@@ -86,13 +84,13 @@ static int take_line(struct policy *p, const char *name, const char *line, bool 
         return policy_set(p, "network.egress", line, e);
     const char *other = line + sizeof(include_word) - 1, *text = preset_text(other);
     char shown[80];
-    if (!text || nested)
-        return err_set(e, PALE_BAD_INPUT, "\"%s\" cannot be included; only presets of pale that include nothing can",
+    if (!text)
+        return err_set(e, PALE_BAD_INPUT, "\"%s\" cannot be included; only presets of pale can",
                        quote_into(shown, sizeof(shown), other, strlen(other)));
-    return apply(p, other, text, strlen(text), true, e);
+    return preset_apply(p, other, text, strlen(text), e);
 }
 
-static int apply(struct policy *p, const char *name, const char *text, size_t len, bool nested, struct pale_err *e)
+int preset_apply(struct policy *p, const char *name, const char *text, size_t len, struct pale_err *e)
 {
     const char *end = text + len;
     bool has_version = false;
@@ -108,17 +106,12 @@ static int apply(struct policy *p, const char *name, const char *text, size_t le
         memcpy(line, text, n);
         line[n] = 0;
         if (n > 0 && line[0] != '#')
-            r = take_line(p, name, line, &has_version, nested, e);
+            r = take_line(p, name, line, &has_version, e);
         if (r < 0)
             return err_prefix(e, "preset %s line %zu", name, number);
         text = stop + (nl != NULL);
     }
     return has_version ? 0 : err_set(e, PALE_BAD_INPUT, "preset %s: it says no version; write \"version 1\" as its first line", name);
-}
-
-int preset_apply(struct policy *p, const char *name, const char *text, size_t len, struct pale_err *e)
-{
-    return apply(p, name, text, len, false, e);
 }
 
 /* --- the key --- */

@@ -75,7 +75,7 @@ static void preset_files_are_strict(void **state)
         {"version 1\n\n# x\nx_y\n", "line 4: network.egress"},
         {"version 1\n x.org\n", "line 2: network.egress"},
         {"version 1\ninclude nothing\n", "line 2: \"nothing\" cannot be included"},
-        {"version 1\ninclude dev\n", "cannot be included"},
+        {"version 1\ninclude mine\n", "cannot be included"},
         {"version 1\n*\n", "network: open"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -265,7 +265,7 @@ static int check_name(struct policy_egress *r, struct pale_err *e)
 /* Nobody can look into TLS here, and a rule that cannot be held is not taken. */
 static int check_http(const struct policy_egress *r, struct pale_err *e)
 {
-    if (plainhttp_is_asked(r) && (r->port_count == 0 || rule_has_port(r, 443)))
+    if (plainhttp_is_asked(r) && rule_has_port(r, 443))
         return err_set(e, PALE_BAD_INPUT, "methods and paths are seen in plain HTTP alone; list the plain-HTTP ports, without 443");
     return 0;
 }

@@ -130,6 +130,47 @@ static void rule_of_every_prefix_is_taken_or_told(void **state)
     }
 }
 
+/* A rule that were taken for another would be lost. */
+static void rules_that_differ_in_anything_are_two(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "x.org:80",
+        "y.org:80",
+        "*.x.org:80",
+        "10.0.0.0/8:80",
+        "10.0.0.0/9:80",
+        "11.0.0.0/8:80",
+        "[fd00::/8]:80",
+        "x.org",
+        "x.org:81",
+        "x.org:80,81",
+        "x.org:80=ask",
+        "x.org:80=deny",
+        "x.org:80@1",
+        "x.org:80@2",
+        "x.org:80+out=1",
+        "x.org:80+in=1",
+        "x.org:80+conns=1",
+        "x.org:80+time=08:00-18:00",
+        "x.org:80+time=08:00-18:01",
+        "x.org:80+time=08:01-18:00",
+        "x.org:80+time=mon/08:00-18:00",
+        "x.org:80+methods=GET",
+        "x.org:80+methods=POST",
+        "x.org:80+paths=/a",
+        "x.org:80+paths=/b",
+        "x.org:80+paths=/a,/b",
+    };
+    const size_t count = sizeof(texts) / sizeof(texts[0]);
+    own_policy p = POLICY();
+    for (size_t i = 0; i < 2 * count; i++)
+        set(&p, "network.egress", texts[(i * 7) % count]);
+    assert_int_equal(p.egress_count, count);
+    for (size_t i = 0; i + 1 < count; i++)
+        assert_true(rule_order(&p.egress[i], &p.egress[i + 1]) < 0 && rule_order(&p.egress[i + 1], &p.egress[i]) > 0);
+}
+
 static void rule_has_only_so_many_paths(void **state)
 {
     (void)state;
@@ -144,4 +185,5 @@ static void rule_has_only_so_many_paths(void **state)
 }
 
 TESTS(cmocka_unit_test(rule_text_reads_back_byte_for_byte), cmocka_unit_test(rule_refuses_what_it_cannot_hold),
-      cmocka_unit_test(rule_of_every_prefix_is_taken_or_told), cmocka_unit_test(rule_has_only_so_many_paths))
+      cmocka_unit_test(rule_of_every_prefix_is_taken_or_told), cmocka_unit_test(rule_has_only_so_many_paths),
+      cmocka_unit_test(rules_that_differ_in_anything_are_two))

@@ -108,6 +108,15 @@ static int make_policy(const struct msg_deed *m, enum paths paths, struct policy
     return r;
 }
 
+/* Whoever gives a box the host's network says so twice, on the host itself; what comes to the daemon is a request like any other. */
+static int check_host_network(const struct policy *p, struct pale_err *e)
+{
+    return p->network != NETWORK_HOST ? 0
+                                      : err_set(e, PALE_DENIED,
+                                                "network: host is not given through the daemon; use open, or on the host itself "
+                                                "`pale create --network host --yes-host-network`");
+}
+
 static int check_tenant(const char *tenant, const struct policy *p, struct pale_err *e)
 {
     own_policy most = {0};
@@ -135,6 +144,8 @@ static int do_make(struct deed *d, struct pale_err *e)
         r = make_policy(m, PATHS_REAL, &p, e);
     if (r == 0)
         r = check_tenant(m->tenant, &p, e);
+    if (r == 0)
+        r = check_host_network(&p, e);
     if (r < 0)
         return r;
     own_stack by_hand = {0};
@@ -334,7 +345,9 @@ static int next_policy(void *arg, const struct policy *old, struct policy *ret, 
         r = make_next(m, old, PATHS_REAL, ret, e);
     if (r == 0 && m->narrower)
         r = policy_narrow(old, ret, e);
-    return r == 0 ? check_tenant(d->place.tenant, ret, e) : r;
+    if (r == 0)
+        r = check_tenant(d->place.tenant, ret, e);
+    return r == 0 && old->network != NETWORK_HOST ? check_host_network(ret, e) : r;
 }
 
 /* What a wall was built with does not change under it; rules of the network do. */

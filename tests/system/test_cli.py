@@ -416,9 +416,9 @@ def test_unknown_verb_far_from_any(pale):
     (["exec", "--user", "nobody-here", "b", "--", "true"], "user must be"), (["exec", "--cwd", "relative", "b", "--", "true"], "absolute"),
     (["create", "b"], "already a box b"), (["run", "--memory", "0", "--", "true"], "memory"), (["run", "--memory", "-5", "--", "true"], "memory"),
     (["run", "--read", "/no/such/path", "--", "true"], "/no/such/path"), (["run", "--volume", "nocolon", "--", "true"], "HOST:TARGET"),
-    (["run", "--network", "open", "--", "true"], "network"), (["run", "--net", "host", "--", "true"], "--yes-host-network"),
+    (["run", "--net", "host", "--", "true"], "--yes-host-network"),
     (["run", "--net", "open", "--yes-host-network", "--", "true"], "the network is open"), (["run", "--allow", "x_y", "--", "true"], "--allow"),
-    (["run", "--allow", "x.org", "--", "true"], "gateway"), (["run", "--net", "none", "--allow", "x.org", "--", "true"], "network none"),
+    (["run", "--net", "none", "--allow", "x.org", "--", "true"], "network none"),
     (["run", "--allow", "x.org", "--net", "none", "--", "true"], "network none"), (["run", "--deny", "x.org", "--", "true"], "network none"),
     (["run", "--deny", "x.org=allow", "--", "true"], "the flag says deny"), (["run", "--ask", "1.2.3.4", "--", "true"], "address"),
     (["run", "--preset", "dve", "--", "true"], 'did you mean "dev"'), (["run", "--preset", "../x", "--", "true"], "no name of a preset"),
@@ -434,7 +434,7 @@ def test_usage_errors_name_the_thing(pale, box, args, says):
 
 
 def test_nothing_is_half_made_by_a_refused_create(pale):
-    assert pale.run("create", "x", "--network", "open").code == 125
+    assert pale.run("create", "x", "--network", "host").code == 125
     assert pale.run("create", "x", "--tier", "microvm").code == 125
     assert pale.json("ls", "--json") == [] and pale.boxes() == []
 

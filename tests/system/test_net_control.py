@@ -345,6 +345,24 @@ def test_what_a_wall_was_built_with_needs_a_stopped_box(field, box):
     assert field.pale.json("policy", "show", "--json", box)["limits"]["memory"]["value"] == 1 << 30 and field.records(box)[-1]["event"] == "policy.narrow"
 
 
+def test_the_hosts_network_is_asked_for_twice(field):
+    b = field.make("--no-start")
+    (field.pale.root / "host.yaml").write_text("network: host\n")
+    r = field.pale.run("policy", "set", b, "--policy", field.pale.root / "host.yaml")
+    assert r.code == 125 and "--yes-host-network" in r.errors
+    field.pale.ok("policy", "set", b, "--policy", field.pale.root / "host.yaml", "--yes-host-network")
+    field.pale.ok("policy", "set", b, "limits.memory=1G")
+    field.pale.ok("exec", "-q", b, "--", "true")
+    r = field.pale.run("quarantine", b)
+    assert r.code == 125 and "pale stop" in r.errors, "what cannot be cut is said"
+    field.pale.ok("stop", b)
+    r = field.pale.run("exec", "-q", b, "--", "true")
+    assert r.code == 125 and "cut off" in r.errors
+    field.pale.ok("quarantine", "--lift", b)
+    field.pale.ok("exec", "-q", b, "--", "true")
+    field.pale.ok("rm", b)
+
+
 def test_a_box_without_network_gets_one_between_two_starts(field):
     field.pale.ok("create", "dry")
     r = field.pale.run("policy", "set", "dry", "--policy", field.policy)

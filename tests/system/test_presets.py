@@ -33,6 +33,12 @@ def test_what_pale_presets_prints_is_a_preset(pale):
     assert pale.json("presets", "--json", "mine")["rules"] == pale.json("presets", "--json", "dev")["rules"]
 
 
+def test_a_preset_of_the_user_includes_those_of_pale(pale):
+    write_preset(pale, "mine", "version 1\ninclude dev\nx.org\n")
+    mine, dev = pale.json("presets", "--json", "mine"), pale.json("presets", "--json", "dev")
+    assert mine["presets"] == sorted(["mine@1", *dev["presets"]]) and set(mine["rules"]) == {"x.org", *dev["rules"]}
+
+
 def test_presets_of_the_user(pale):
     file = write_preset(pale, "mine", "# ours\nversion 12\nx.org:443\n10.0.0.0/8:5432=ask\n")
     row = pale.json("presets", "--json", "mine")
