@@ -101,8 +101,8 @@ void lesson_take(struct lesson *l, const struct netline *n)
     bool allowed = strcmp(n->event, "net.allow") == 0;
     if (!allowed && strcmp(n->event, "net.deny") != 0 && strcmp(n->event, "net.ask") != 0)
         return;
-    /* Before the box was handed over, the prober. */
-    if (!n->host[0] && strcmp(n->rule, "network.mode none") == 0)
+    /* What came in by a published port; and before the box was handed over, the prober. */
+    if (strcmp(n->kind, "in") == 0 || (!n->host[0] && strcmp(n->rule, "network.mode none") == 0))
         return;
     const char *why = no_rule(n);
     if (!why)
@@ -124,6 +124,8 @@ void lesson_take_meter(struct lesson *l, const char *name, uint16_t port, uint64
 {
     struct netline n = {.event = "net.allow", .kind = "tcp", .port = port};
     snprintf(n.host, sizeof(n.host), "%s", name);
+    if (name[0] == '(')
+        return; /* a sum of ours */
     for (size_t i = 0; i < l->hosts; i++)
         if (strcmp(l->host[i].name, name) == 0)
             return;

@@ -21,13 +21,15 @@ static void put(struct buf *out, const char *before, const char *text, const cha
 void shown_net_line(const struct netline *l, struct buf *out)
 {
     char in[32], sent[32];
-    bool is_name = strcmp(l->kind, "name") == 0;
+    bool is_name = strcmp(l->kind, "name") == 0, is_in = strcmp(l->kind, "in") == 0;
     put(out, " ", l->host[0] ? l->host : l->address, "");
-    if (l->port && !is_name)
+    if (is_in)
+        buf_addf(out, " into port %u", l->port);
+    if (l->port && !is_name && !is_in)
         buf_addf(out, strchr(l->host[0] ? "" : l->address, ':') ? " port %u" : ":%u", l->port);
     if (is_name)
         buf_add_text(out, " by name");
-    else if (l->kind[0] && strcmp(l->kind, "tcp") != 0)
+    else if (l->kind[0] && !is_in && strcmp(l->kind, "tcp") != 0)
         put(out, " ", l->kind, "");
     if (l->host[0])
         put(out, " at ", l->address, "");

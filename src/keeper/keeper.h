@@ -143,8 +143,10 @@ struct wayout {
     struct loop_source source; /* the talk with it; -1: there is none */
     pid_t pid;
     const struct gate_meters *meters; /* which it writes; NULL: none */
-    unsigned cut;                     /* bits of enum msg_cut */
-    struct loop_timer telling;        /* watchers hear of what was counted */
+    int published[EGRESS_PORTS_MAX];  /* that listen on the host, in the policy's order; the first published_count */
+    size_t published_count;
+    unsigned cut;              /* bits of enum msg_cut */
+    struct loop_timer telling; /* watchers hear of what was counted */
     struct tally told;
 };
 

@@ -7,6 +7,7 @@
  * good the box lives on without a network: what it had held is closed. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -27,6 +28,7 @@
 #include "keeper/keeper.h"
 
 #define READY_MS 10000
+#define PORT_MS 1000
 
 bool wayout_is_needed(const struct keeper *k)
 {
@@ -78,12 +80,51 @@ static int spawn(struct wayout *w, const int fds[GATE_FDS], struct pale_err *e)
     return 0;
 }
 
+/* Who has just ended may still hold the port for a moment. */
+static int listen_on(uint16_t port, uint16_t box_port, struct pale_err *e)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const int on = 1;
+    int64_t until = clock_ms() + PORT_MS;
+    own_fd fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
+        return err_os(e, "publish port %u", port);
+    while (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, SOMAXCONN) < 0) {
+        if (errno == EADDRINUSE && clock_ms() > until)
+            return err_set(e, PALE_EXISTS, "port %u of this host's loopback is taken; publish another: HOSTPORT:%u", port, box_port);
+        if (errno != EADDRINUSE)
+            return err_os(e, "listen on port %u of this host's loopback; a port from 1024 on is anybody's", port);
+        usleep(10000);
+    }
+    return take_fd(&fd);
+}
+
+static void unpublish(struct wayout *w)
+{
+    while (w->published_count > 0)
+        own_close(&w->published[--w->published_count]);
+}
+
+static int publish(struct keeper *k, struct pale_err *e)
+{
+    struct wayout *w = &k->wayout;
+    for (size_t i = 0; i < k->policy.publish_count; i++) {
+        int fd = listen_on(k->policy.publish[i].host, k->policy.publish[i].box, e);
+        if (fd < 0)
+            return fd;
+        w->published[w->published_count++] = fd;
+    }
+    return 0;
+}
+
 int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e)
 {
     struct wayout *w = &k->wayout;
     int talk[2], hand[2];
     own_fd meters = -1;
-    int r = make_meters(w, &meters, e);
+    int r = publish(k, e);
+    if (r == 0)
+        r = make_meters(w, &meters, e);
     if (r < 0)
         return r;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, talk) < 0)
@@ -105,6 +146,12 @@ static bool say(struct wayout *w, enum gate_type type, uint64_t number, uint32_t
 {
     struct gate_message m = {.type = type, .code = code, .number = number};
     return w->source.fd >= 0 && handing_send(w->source.fd, &m, sizeof(m), fd, MSG_DONTWAIT) == (ssize_t)sizeof(m);
+}
+
+static void say_port(struct wayout *w, const struct policy_publish *p, int fd)
+{
+    struct gate_message m = {.type = GATE_PUBLISH, .number = p->host, .port = p->box};
+    (void)!handing_send(w->source.fd, &m, sizeof(m), fd, MSG_DONTWAIT);
 }
 
 static void say_files(struct wayout *w)
@@ -158,7 +205,8 @@ int wayout_judge(struct keeper *k, struct pale_err *e)
 
 static const char *kind_name(uint32_t kind)
 {
-    static const char *const names[GATE_KINDS] = {[GATE_TCP] = "tcp", [GATE_NAME] = "name", [GATE_UDP] = "udp", [GATE_OTHER] = "other"};
+    static const char *const names[GATE_KINDS] = {
+        [GATE_TCP] = "tcp", [GATE_NAME] = "name", [GATE_UDP] = "udp", [GATE_OTHER] = "other", [GATE_IN] = "in"};
     return kind < GATE_KINDS && names[kind] ? names[kind] : "other";
 }
 
@@ -200,7 +248,7 @@ static int write_audit(struct keeper *k, const struct gate_message *m, const cha
     } else {
         json_u64(j, "refused", m->number);
     }
-    if (m->type == GATE_ALLOW || m->type == GATE_DENY || m->type == GATE_ASK)
+    if (m->kind != GATE_IN && (m->type == GATE_ALLOW || m->type == GATE_DENY || m->type == GATE_ASK))
         add_job(k, j);
     if (m->type == GATE_ALLOW || m->type == GATE_END)
         json_u64(j, "flow", m->number);
@@ -224,6 +272,8 @@ static void on_hello(struct keeper *k, const struct gate_message *m)
     /* In this order: nothing passes before it has a policy. */
     if (wayout_cut(k, &e) == 0 && say_policy(k, &e) < 0)
         keeper_note(k, "net.lost", e.text);
+    for (size_t i = 0; i < k->wayout.published_count; i++)
+        say_port(&k->wayout, &k->policy.publish[i], k->wayout.published[i]);
 }
 
 static void on_message(struct keeper *k, const struct gate_message *m)
@@ -286,6 +336,7 @@ static void on_ready(struct loop_source *s, uint32_t events)
     if (take(k, &e) >= 0)
         return;
     keeper_note(k, "net.lost", e.text);
+    unpublish(&k->wayout);
     loop_remove(&k->loop, s);
     own_close(&s->fd);
 }
@@ -320,6 +371,7 @@ void wayout_end(struct keeper *k)
     while (w->source.fd >= 0 && take(k, &e) > 0)
         ;
     own_close(&w->source.fd);
+    unpublish(w);
     if (w->pid > 0) {
         kill(w->pid, SIGKILL);
         while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
