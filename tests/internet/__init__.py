@@ -239,11 +239,19 @@ class Internet:
         (self.folder / "resolv.conf").write_text(text)
 
 
+shared = []  # the one of this process, once for each who uses it
+
+
 @contextlib.contextmanager
 def internet():
-    """As a fixture has it: skips where there can be none."""
+    """As a fixture has it: skips where there can be none. Whoever is inside one already shares it: there is a port 80 only once."""
     import pytest
     if trouble():
         pytest.skip(trouble())
-    with Internet() as net:
-        yield net
+    shared.append(shared[-1] if shared else Internet().__enter__())
+    try:
+        yield shared[-1]
+    finally:
+        last = shared.pop()
+        if not shared:
+            last.__exit__()

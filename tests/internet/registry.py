@@ -79,7 +79,7 @@ def for_git(site):
 
 def for_ssh(folder):
     """A server's configuration and a key that it lets in, as whoever runs the tests."""
-    for name in ("host", "user"):
+    for name in ("host", "user") if not (folder / "sshd_config").exists() else ():
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / f"{name}_key")
     (folder / "sshd_config").write_text(f"HostKey {folder}/host_key\nAuthorizedKeysFile {folder}/user_key.pub\nUsePAM no\nStrictModes no\nPermitRootLogin yes\n"
                                         "PasswordAuthentication no\nPidFile none\n")
