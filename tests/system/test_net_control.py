@@ -351,7 +351,7 @@ def test_the_hosts_network_is_asked_for_twice(field):
     r = field.pale.run("policy", "set", b, "--policy", field.pale.root / "host.yaml")
     assert r.code == 125 and "--yes-host-network" in r.errors
     field.pale.ok("policy", "set", b, "--policy", field.pale.root / "host.yaml", "--yes-host-network")
-    field.pale.ok("policy", "set", b, "limits.memory=1G")
+    field.pale.ok("policy", "set", b, "limits.wall=1h")
     field.pale.ok("exec", "-q", b, "--", "true")
     r = field.pale.run("quarantine", b)
     assert r.code == 125 and "pale stop" in r.errors, "what cannot be cut is said"
