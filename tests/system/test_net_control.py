@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -109,6 +110,24 @@ def test_names_that_a_box_makes_up_are_shown_and_not_obeyed(field, box):
     field.pale.ok("exec", "-q", box, "--", "python3", "-c", evil)
     for words in (["inspect", box], ["audit", box], ["net", "learn", box], ["inspect", "--json", box], ["net", "learn", "--json", box]):
         assert b"\x1b" not in field.pale.ok(*words).out, words
+
+
+def test_a_gateway_that_was_taken_over_writes_what_it_likes_into_the_meters(field, box):
+    """The page as it comes, from a process that is not ours any more: too many hosts, names without an end, escapes."""
+    if not harness.REAL_ROOT:
+        pytest.skip("only root writes into the gateway's memory")
+    keeper = field.pale.json("inspect", "--json", box)["keeper_pid"]
+    gateway = next(p for p in children(keeper) if b"pale-gateway" in cmdline(p))
+    at = next(int(x.split("-")[0], 16) for x in open(f"/proc/{gateway}/maps") if "memfd:pale-meters" in x)
+    row = (b"\x1b[31m" + b"e" * 249) + struct.pack("<H4Q", 443, *[2**64 - 1] * 4)
+    with open(f"/proc/{gateway}/mem", "r+b", buffering=0) as mem:
+        mem.seek(at)
+        mem.write(struct.pack("<6QI4x", *[2**64 - 1] * 6, 0xffffffff) + row * 512)
+    net = field.pale.json("inspect", "--json", box)["network"]
+    assert len(net["hosts"]) == 512 and {h["host"] for h in net["hosts"]} == {"\\x1b[31m" + "e" * 249} and net["connections"] == 2**64 - 1
+    for words in (["inspect", box], ["net", "learn", box]):
+        assert b"\x1b" not in field.pale.ok(*words).out
+    assert field.pale.json("inspect", "--json", box)["keeper_pid"] == keeper
 
 
 # --- audit ---
