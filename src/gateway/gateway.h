@@ -211,6 +211,7 @@ struct gateway {
     struct listener listeners[DETOUR_SOCKETS];
     int inward[DETOUR_INWARD]; /* of the box's namespace, not connected */
     uint32_t inward_count, inlet_count;
+    bool inlets_wait; /* for a passage that is free */
     struct inlet inlets[EGRESS_PORTS_MAX];
     struct passage passages[DETOUR_INWARD];
     bool has_policy, is_cut, has_six; /* has_six: the host has a way to IPv6 */

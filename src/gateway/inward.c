@@ -73,12 +73,22 @@ static bool is_closed(int fd)
     return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &n) < 0 || info.tcpi_state == TCP_CLOSE || info.tcpi_state == TCP_TIME_WAIT;
 }
 
+/* Those that waited for a free one. */
+static void listen_again(struct gateway *g)
+{
+    for (uint32_t i = 0; g->inlets_wait && i < g->inlet_count; i++)
+        if (g->inlets[i].source.fd >= 0)
+            loop_want(&g->loop, &g->inlets[i].source, EPOLLIN);
+    g->inlets_wait = false;
+}
+
 /* The socket of the box is as new. */
 static void free_passage(struct passage *p)
 {
     disconnect(p->box.fd);
     p->state = PASSAGE_FREE;
     p->g->meters->open--;
+    listen_again(p->g);
 }
 
 /* The box may still have to take the last bytes. */
@@ -177,7 +187,7 @@ static struct passage *find_free(struct gateway *g)
     return NULL;
 }
 
-/* More at once than there are sockets wait in the kernel's queue until the next tick. */
+/* More at once than there are sockets wait in the kernel's queue until one is free. */
 static void on_inlet(struct loop_source *s, uint32_t events)
 {
     struct inlet *in = (struct inlet *)((char *)s - offsetof(struct inlet, source));
@@ -186,6 +196,7 @@ static void on_inlet(struct loop_source *s, uint32_t events)
     (void)events;
     if (!p && !is_shut(g)) {
         loop_want(&g->loop, s, 0);
+        g->inlets_wait = true;
         return;
     }
     own_fd fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -244,7 +255,5 @@ void inward_tick(struct gateway *g, int64_t now)
             move(p);
         }
     }
-    for (uint32_t i = 0; i < g->inlet_count; i++)
-        if (g->inlets[i].source.fd >= 0)
-            loop_want(&g->loop, &g->inlets[i].source, EPOLLIN);
+    listen_again(g);
 }
