@@ -68,7 +68,8 @@ def for_go(site):
 
 
 def for_git(site):
-    env = {"PATH": os.defpath, "HOME": "/nowhere", "GIT_CONFIG_NOSYSTEM": "1", **{f"GIT_{w}_{k}": "x@good.test" for w in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}}
+    env = {"PATH": os.defpath, "HOME": "/nowhere", "GIT_CONFIG_NOSYSTEM": "1",
+           **{f"GIT_{w}_{k}": "x@good.test" for w in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}}
     repo = site / "git" / "demo.git"
     run("git", "init", "-q", "-b", "main", site / "work", env=env)
     (site / "work" / "README").write_text(HELLO)
