@@ -218,7 +218,7 @@ static const struct option *const tables[] = {net_options, scope_options, common
 const struct verb verb_net = {
     "net",
     "Network",
-    "watch a box's network, learn its rules",
+    "watch the network of a box, learn its rules",
     "watch [--all] BOX | learn BOX",
     "watch shows connections, refusals and bytes by host: on a terminal a table that is painted every second, else a\n"
     "line for each thing that happens; with --json the record of each. learn prints the narrowest rules for what the\n"
