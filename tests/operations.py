@@ -100,6 +100,10 @@ class Scene:
         """A box that may be used up."""
         return self.api.make(f"spare-{next(numbers)}", start=start, **({"tenant": self.tenant} if self.tenant else {}), **more)["id"]
 
+    def connected(self):
+        """One with a network, to which nothing leads."""
+        return self.spare(start=True, set={"network": "filtered"})
+
     def reviewed(self):
         """One whose project is for review."""
         return self.spare(set={"project": "review", "project.path": str(self.project)})
@@ -204,6 +208,11 @@ GOOD = {
                                                                       "path": "/home/agent", "check": False}),
     "tree.download": lambda op, s: Request(op, {"box": s.box}, {"path": "/home/agent"}),
     "tree.upload": lambda op, s: Request(op, {"box": s.box}, {"path": "/home/agent"}, body=small_tar()),
+    "box.network": lambda op, s: Request(op, {"box": s.connected()}),
+    "box.quarantine": lambda op, s: Request(op, {"box": s.spare()}),
+    "box.lift": lambda op, s: Request(op, {"box": s.spare()}),
+    "panic": lambda op, s: Request(op),
+    "panic.lift": lambda op, s: Request(op),
     "policy.show": at_box(),
     "policy.narrow": lambda op, s: Request(op, {"box": s.spare()}, json_body={"set": {"limits.memory": "256M"}}),
     "policy.change": lambda op, s: Request(op, {"box": s.spare()}, json_body={"set": {"limits.memory": "300M"}}),

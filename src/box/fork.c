@@ -8,6 +8,7 @@
 
 #include "box/audit.h"
 #include "box/change.h"
+#include "box/cutoff.h"
 #include "box/layerdir.h"
 
 /* What every fork stands on: the layers below a point, with no snapshot's name of the parent's. */
@@ -51,7 +52,7 @@ static int tell_lineage(const void *arg, const struct place *fork, struct pale_e
     snprintf(path, sizeof(path), "%s/audit", c->place->state);
     int r = audit_head(path, &head, e);
     snprintf(path, sizeof(path), "%s/audit", fork->state);
-    if (r < 0 || (r = audit_open(&a, path, false, fork->name, fork->id, e)) < 0)
+    if (r < 0 || (r = cutoff_inherit(c->place, fork, e)) < 0 || (r = audit_open(&a, path, false, fork->name, fork->id, e)) < 0)
         return r;
     a.caller = o->caller;
     struct json *j = audit_begin(&a, "box.forked");
@@ -60,6 +61,8 @@ static int tell_lineage(const void *arg, const struct place *fork, struct pale_e
     json_text(j, "snapshot", o->at ? o->at : "");
     json_u64(j, "from_record", head.seq);
     json_text(j, "from_digest", head.digest);
+    if (cutoff_of_place(fork))
+        json_text(j, "cut", cutoff_name(cutoff_of_place(fork)));
     r = audit_commit(&a, e);
     audit_close(&a);
     return r;

@@ -26,6 +26,7 @@ enum gate_type {
     GATE_HOSTS,      /* with a file: the host's names of its own */
     GATE_GO,         /* what the ALLOWs of these numbers told is in the audit; code: how many there are */
     GATE_VERDICT,    /* to the question of that number; code: an enum gate_verdict */
+    GATE_PUBLISH,    /* with a socket that listens on the host, at the port `number`: it leads to `port` of the box */
     GATE_CUT,        /* code 1: nothing goes out from now on, and what is open ends; 0: the policy holds again */
     /* to the keeper */
     GATE_HELLO, /* serving begins, with the policy that comes now, and the first time is there already; number: how often it has begun
@@ -44,7 +45,7 @@ enum gate_type {
 enum gate_verdict { GATE_YES = 1, GATE_NO };
 
 /* What was refused or allowed. */
-enum gate_kind { GATE_TCP = 1, GATE_NAME, GATE_UDP, GATE_OTHER, GATE_KINDS };
+enum gate_kind { GATE_TCP = 1, GATE_NAME, GATE_UDP, GATE_OTHER, GATE_IN, GATE_KINDS };
 
 #define GATE_TEXT_MAX 256u
 #define GATE_NUMBERS_MAX (GATE_TEXT_MAX / sizeof(uint64_t))

@@ -44,3 +44,20 @@ int far_freeze(struct args *a, bool on);
 int far_rename(struct args *a);
 int far_audit(struct args *a, int (*verdict)(struct args *a, const char *text, size_t n, const char *head), void (*show)(const char *line));
 int far_doctor(struct args *a);
+int far_quarantine(struct args *a, bool on);
+int far_panic(struct args *a, bool on);
+
+/* What a panic has reached, told by verb_control.c. */
+struct control_counts {
+    unsigned long long live, stopped, once, failed;
+};
+void control_tell(const struct args *a, bool on, const struct control_counts *n);
+
+/* The verbs that do one thing to each box that is named. missing_ok: one that is not there is no error, and does not count. */
+int far_each(struct args *a, int (*deed)(struct remote *r, const char *box, struct pale_err *e), const char *done, bool missing_ok);
+/* A request on a box, of which only success matters. deed: what follows its name in the path. */
+int far_act(struct remote *r, const char *method, const char *box, const char *deed, struct pale_err *e) MUST_CHECK;
+
+/* The next piece of a box's log, and where it goes on. An empty one: that is all there is now. */
+struct door;
+int far_log(struct door *d, uint64_t *offset, struct buf *ret, struct pale_err *e) MUST_CHECK;

@@ -9,6 +9,7 @@
 #include "base/quote.h"
 #include "cli/door.h"
 #include "cli/far.h"
+#include "cli/shown_net.h"
 #include "cli/shown_receipt.h"
 
 static int tell_made(const struct args *a, const struct jsonread *v, struct pale_err *e)
@@ -63,8 +64,8 @@ int far_create(struct args *a)
 
 static void list_one(struct listing *l, const struct jsonread *v)
 {
-    static const char *const keys[] = {"name", "id", "scope", "tenant", "state", "jobs"};
-    char text[FAR_TEXT], scope[2 * FAR_TEXT], tenant[FAR_TEXT], jobs[24] = "";
+    static const char *const keys[] = {"name", "id", "scope", "tenant", "state", "jobs", "cut"};
+    char text[FAR_TEXT], scope[2 * FAR_TEXT], tenant[FAR_TEXT], jobs[24] = "", cut[FAR_TEXT], state[2 * FAR_TEXT + 8];
     if (l->is_json) {
         json_begin_object(&l->json, NULL);
         for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -76,7 +77,10 @@ static void list_one(struct listing *l, const struct jsonread *v)
     snprintf(scope, sizeof(scope), "%s%s%s", far_text(v, "scope", text, sizeof(text)), tenant[0] ? " " : "", tenant);
     table_cell(&l->table, far_text(v, "name", text, sizeof(text)));
     table_cell(&l->table, scope);
-    table_cell(&l->table, far_text(v, "state", text, sizeof(text)));
+    far_text(v, "state", text, sizeof(text));
+    far_text(v, "cut", cut, sizeof(cut));
+    snprintf(state, sizeof(state), "%s%s%s%s", text, cut[0] ? " (" : "", cut, cut[0] ? ")" : "");
+    table_cell(&l->table, state);
     if (strcmp(text, "ready") == 0 || strcmp(text, "running") == 0)
         snprintf(jobs, sizeof(jobs), "%llu", (unsigned long long)far_number(v, "jobs"));
     table_cell(&l->table, jobs);
@@ -109,10 +113,10 @@ int far_ls(struct args *a)
 
 /* What is known of a box: its own answer, its policy and its receipt, each as far as the caller may see it. */
 struct known {
-    struct buf text, receipt_text;
-    struct jsonread box, receipt;
+    struct buf text, receipt_text, network_text;
+    struct jsonread box, receipt, network;
     struct policy policy;
-    bool has_policy, has_receipt;
+    bool has_policy, has_receipt, has_network;
     char digest[SHA256_HEX];
 };
 
@@ -120,6 +124,7 @@ static void known_done(struct known *k)
 {
     buf_done(&k->text);
     buf_done(&k->receipt_text);
+    buf_done(&k->network_text);
     policy_done(&k->policy);
 }
 
@@ -139,13 +144,45 @@ static int learn(struct door *d, struct known *k, struct pale_err *e)
     snprintf(path, sizeof(path), "/v1/boxes/%s/receipt", d->name);
     r = remote_ask(&d->remote, "GET", path, NULL, &k->receipt_text, &k->receipt, e);
     k->has_receipt = r == 0;
+    struct jsonread sum;
+    buf_init(&k->network_text, FAR_ANSWER_MAX);
+    snprintf(path, sizeof(path), "/v1/boxes/%s/network", d->name);
+    /* The daemon tells the sum only of one that has a network and runs, which it may have stopped to do since. */
+    if ((r == 0 || r == -PALE_DENIED || r == -PALE_NOT_FOUND) && jsonread_get(&k->box, "network", &sum)) {
+        r = remote_ask(&d->remote, "GET", path, NULL, &k->network_text, &k->network, e);
+        k->has_network = r == 0;
+    }
     return r < 0 && r != -PALE_DENIED && r != -PALE_NOT_FOUND ? r : 0;
+}
+
+/* As a keeper tells it. */
+static const struct shown_net *shown_of(const struct jsonread *v)
+{
+    static struct shown_net n;
+    struct jsonread hosts, item;
+    n = (struct shown_net){.has_network = true,
+                           .open = far_number(v, "open"),
+                           .connections = far_number(v, "connections"),
+                           .refused = far_number(v, "refused"),
+                           .in = far_number(v, "bytes_in"),
+                           .out = far_number(v, "bytes_out")};
+    bool has_hosts = jsonread_get(v, "hosts", &hosts) && hosts.kind == JSONREAD_LIST;
+    for (size_t pos = 0; has_hosts && n.count < SHOWN_HOSTS_MAX && jsonread_next(&hosts, &pos, NULL, &item); n.count++) {
+        far_text(&item, "host", n.host[n.count].name, sizeof(n.host[0].name));
+        n.host[n.count].port = (uint16_t)far_number(&item, "port");
+        n.host[n.count].connections = far_number(&item, "connections");
+        n.host[n.count].refused = far_number(&item, "refused");
+        n.host[n.count].in = far_number(&item, "bytes_in");
+        n.host[n.count].out = far_number(&item, "bytes_out");
+    }
+    return &n;
 }
 
 static int tell_json(const struct known *k)
 {
     static const char *const keys[] = {"name",      "id",         "scope",    "tenant", "state", "data",
-                                       "state_dir", "keeper_pid", "init_pid", "jobs",   "ended", "memory_limit_held_by"};
+                                       "state_dir", "keeper_pid", "init_pid", "jobs",   "ended", "memory_limit_held_by",
+                                       "cut"};
     own_buf b = {0};
     struct json j;
     buf_init(&b, FAR_ANSWER_MAX);
@@ -153,6 +190,8 @@ static int tell_json(const struct known *k)
     json_begin_object(&j, NULL);
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         far_copy_member(&j, &k->box, keys[i]);
+    if (k->has_network)
+        shown_net_json(shown_of(&k->network), &j, "network");
     if (k->has_policy)
         json_text(&j, "policy_digest", k->digest);
     if (k->has_receipt)
@@ -187,6 +226,11 @@ static int tell_people(struct known *k)
     char held[FAR_TEXT];
     if (far_text(&k->box, "memory_limit_held_by", held, sizeof(held))[0])
         printf("memory    held by %s\n", held);
+    char cut[FAR_TEXT];
+    if (far_text(&k->box, "cut", cut, sizeof(cut))[0])
+        printf("cut off   from every network, by %s\n", cut);
+    if (k->has_network)
+        shown_net_print(shown_of(&k->network));
     if (k->has_receipt)
         shown_receipt_line(&k->receipt_text);
     if (!k->has_policy)
@@ -214,32 +258,31 @@ int far_inspect(struct args *a)
 
 /* --- stop, rm, freeze, thaw, rename --- */
 
-static int act(struct remote *r, const char *box, const char *deed, struct pale_err *e)
+int far_act(struct remote *r, const char *method, const char *box, const char *deed, struct pale_err *e)
 {
     char path[BOX_NAME_MAX + 40];
     own_buf text = {0};
     buf_init(&text, 65536);
     snprintf(path, sizeof(path), "/v1/boxes/%s/%s", box, deed);
-    return remote_call(r, "POST", path, NULL, &text, e);
+    return remote_call(r, method, path, NULL, &text, e);
 }
 
 static int stop_one(struct remote *r, const char *box, struct pale_err *e)
 {
-    return act(r, box, "stop", e);
+    return far_act(r, "POST", box, "stop", e);
 }
 
 static int freeze_one(struct remote *r, const char *box, struct pale_err *e)
 {
-    return act(r, box, "freeze", e);
+    return far_act(r, "POST", box, "freeze", e);
 }
 
 static int thaw_one(struct remote *r, const char *box, struct pale_err *e)
 {
-    return act(r, box, "thaw", e);
+    return far_act(r, "POST", box, "thaw", e);
 }
 
-/* Does it for each box that is named. missing_ok: one that is not there is no error, and does not count. */
-static int each(struct args *a, int (*deed)(struct remote *r, const char *box, struct pale_err *e), const char *done, bool missing_ok)
+int far_each(struct args *a, int (*deed)(struct remote *r, const char *box, struct pale_err *e), const char *done, bool missing_ok)
 {
     struct pale_err e;
     own_remote r = {.fd = -1};
@@ -266,7 +309,7 @@ static int each(struct args *a, int (*deed)(struct remote *r, const char *box, s
 
 int far_stop(struct args *a)
 {
-    return each(a, stop_one, "stopped", false);
+    return far_each(a, stop_one, "stopped", false);
 }
 
 int far_rm(struct args *a)
@@ -276,12 +319,12 @@ int far_rm(struct args *a)
         err_set(&e, PALE_UNSUPPORTED, "--keep-data with --host: the folder would stay on the daemon's host, where no verb reaches it");
         return cli_fail(a, &e);
     }
-    return each(a, far_remove, "removed", args_has(a, "force"));
+    return far_each(a, far_remove, "removed", args_has(a, "force"));
 }
 
 int far_freeze(struct args *a, bool on)
 {
-    return on ? each(a, freeze_one, "frozen", false) : each(a, thaw_one, "thawed", false);
+    return on ? far_each(a, freeze_one, "frozen", false) : far_each(a, thaw_one, "thawed", false);
 }
 
 int far_rename(struct args *a)

@@ -14,8 +14,7 @@
 
 /* --- audit --- */
 
-/* The next piece of the log, and where it goes on. An empty one: that is all there is now. */
-static int fetch(struct door *d, uint64_t *offset, struct buf *ret, struct pale_err *e)
+int far_log(struct door *d, uint64_t *offset, struct buf *ret, struct pale_err *e)
 {
     char path[BOX_NAME_MAX + 80];
     uint64_t next = 0;
@@ -82,7 +81,7 @@ static int follow(struct args *a, struct door *d, void (*show)(const char *line)
     buf_init(&text, REMOTE_ANSWER_MAX);
     for (;;) {
         uint64_t before = offset;
-        int r = fetch(d, &offset, &text, e);
+        int r = far_log(d, &offset, &text, e);
         if (r < 0)
             return r == -PALE_NOT_FOUND && strstr(e->text, "none yet") ? 0 : r;
         print_lines(a, &text, show);
@@ -103,7 +102,7 @@ static int verify(struct args *a, struct door *d, int (*verdict)(struct args *, 
     buf_init(&text, REMOTE_ANSWER_MAX);
     do {
         before = offset;
-        int r = fetch(d, &offset, &text, e);
+        int r = far_log(d, &offset, &text, e);
         if (r < 0)
             return r;
         /* The first answer's: what is told later is of records that came while we read. */

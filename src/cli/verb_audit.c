@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/far.h"
 #include "cli/lookup.h"
+#include "cli/shown_net.h"
 #include "cli/verbs.h"
 
 static const struct option audit_options[] = {
@@ -94,18 +95,31 @@ static int verify_text(struct args *a, const char *text, size_t n, const char *h
 }
 
 /* JSON escapes keep every control byte out of what is printed here. */
+static void show_net(const struct netline *l)
+{
+    own_buf b = {0};
+    buf_init(&b, 16384);
+    shown_net_line(l, &b);
+    printf("%.23sZ  %-14s%s\n", l->time, l->event, buf_text(&b));
+}
+
 static void show(const char *line)
 {
+    struct netline net;
+    if (netline_parse(line, strlen(line), &net))
+        return show_net(&net);
     char time[40], event[40], job[24], what[256], status[24], reason[200];
     cli_field(line, "time", time, sizeof(time));
     cli_field(line, "event", event, sizeof(event));
     cli_field(line, "job", job, sizeof(job));
     cli_field(line, "argv", what, sizeof(what));
-    static const char *const others[] = {"request", "what", "image"};
+    static const char *const others[] = {"request", "what", "image", "changes"};
     for (size_t i = 0; !what[0] && i < sizeof(others) / sizeof(others[0]); i++)
         cli_field(line, others[i], what, sizeof(what));
     cli_field(line, "status", status, sizeof(status));
     cli_field(line, "reason", reason, sizeof(reason));
+    if (!reason[0])
+        cli_field(line, "cut", reason, sizeof(reason));
     own_buf b = {0};
     buf_init(&b, 4096);
     buf_addf(&b, "%.23sZ  %-14s", time, event);

@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "base/own.h"
+#include "box/cutoff.h"
 #include "box/gc.h"
 #include "box/life.h"
 #include "box/reach.h"
@@ -17,6 +18,7 @@
 #include "cli/cli.h"
 #include "cli/far.h"
 #include "cli/lookup.h"
+#include "cli/shown_net.h"
 #include "cli/shown_receipt.h"
 #include "cli/verbs.h"
 #include "wire/message.h"
@@ -236,11 +238,18 @@ static const char *state_of(bool up, const struct msg_info *info)
     return !up ? "stopped" : strcmp(info->state, "frozen") == 0 ? "frozen" : info->jobs ? "running" : "ready";
 }
 
+/* By whose word it is cut off. */
+static const char *cut_of(const struct place *p)
+{
+    return cutoff_name(cutoff_of_place(p));
+}
+
 static int list_one(void *arg, const struct place *p)
 {
     struct listing *l = arg;
     struct msg_info info = {0};
-    char number[32] = "";
+    char number[32] = "", shown[64];
+    const char *cut = cut_of(p);
     own_reach r = {.fd = -1};
     reach_init(&r);
     bool up = ask_info(p, &r, &info);
@@ -254,13 +263,16 @@ static int list_one(void *arg, const struct place *p)
         json_text(&l->json, "scope", p->project ? "project" : "user");
         json_text(&l->json, "state", state);
         json_u64(&l->json, "jobs", info.jobs);
+        if (cut[0])
+            json_text(&l->json, "cut", cut);
         json_text(&l->json, "data", p->data);
         json_end_object(&l->json);
         return 0;
     }
     table_cell(&l->table, p->name);
     table_cell(&l->table, p->project ? "project" : "user");
-    table_cell(&l->table, state);
+    snprintf(shown, sizeof(shown), "%s%s%s%s", state, cut[0] ? " (" : "", cut, cut[0] ? ")" : "");
+    table_cell(&l->table, shown);
     table_cell(&l->table, number);
     table_cell(&l->table, p->id);
     return 0;
@@ -279,8 +291,18 @@ static int run_ls(struct args *a)
     return listing_print(&l);
 }
 
+/* What its keeper has counted, if it runs and has a network. */
+static bool ask_network(const struct place *p, struct shown_net *ret)
+{
+    struct pale_err e;
+    own_reach r = {.fd = -1};
+    reach_init(&r);
+    return reach_box(&r, p, false, &e) == 0 && shown_net_ask(&r, ret, &e) == 0 && ret->has_network;
+}
+
 static int run_inspect(struct args *a)
 {
+    static struct shown_net net;
     struct pale_err e;
     struct place p;
     own_policy policy = {0};
@@ -293,7 +315,8 @@ static int run_inspect(struct args *a)
     reach_init(&r);
     if (lookup_box(a, a->word[0], &p, &e) < 0 || life_policy(&p, &policy, &e) < 0)
         return cli_fail(a, &e);
-    bool up = ask_info(&p, &r, &info);
+    bool up = ask_info(&p, &r, &info), counted = up && info.has_network && ask_network(&p, &net);
+    const char *cut = cut_of(&p);
     own_buf receipt = {0};
     shown_receipt_read(&p, &receipt);
     policy_digest(&policy, digest);
@@ -315,6 +338,10 @@ static int run_inspect(struct args *a)
             json_u64(&j, "ended", info.ended);
             json_text(&j, "memory_limit_held_by", info.memory_by);
         }
+        if (cut[0])
+            json_text(&j, "cut", cut);
+        if (counted)
+            shown_net_json(&net, &j, "network");
         json_text(&j, "policy_digest", digest);
         if (receipt.len > 0)
             json_raw(&j, "receipt", receipt.data, receipt.len);
@@ -327,6 +354,10 @@ static int run_inspect(struct args *a)
     if (up)
         printf("keeper    pid %llu, init %llu, %llu running, %llu ended\nmemory    held by %s\n", (unsigned long long)info.keeper_pid,
                (unsigned long long)info.init_pid, (unsigned long long)info.jobs, (unsigned long long)info.ended, info.memory_by);
+    if (cut[0])
+        printf("cut off   from every network, by %s\n", cut);
+    if (counted)
+        shown_net_print(&net);
     shown_receipt_line(&receipt);
     policy_show(&policy, &b);
     printf("policy    sha256 %s\n%s", digest, buf_text(&b));

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the verbs about policies: validate, policy show, policy diff, policy ask. */
+/* Owns the verbs about policies: validate, policy show, diff, ask and set. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
 #include "box/intake.h"
+#include "cli/adjust.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
 #include "cli/door.h"
@@ -150,8 +152,13 @@ static int run_policy(struct args *a)
         const char *name;
         int min, max;
         int (*run)(struct args *a);
-    } verbs[] = {{"show", 1, 2, show}, {"diff", 3, 3, diff}, {"ask", 4, 4, ask}};
+    } verbs[] = {{"show", 1, 2, show}, {"diff", 3, 3, diff}, {"ask", 4, 4, ask}, {"set", 2, INT_MAX, adjust_policy}};
     struct pale_err e;
+    bool sets = strcmp(a->word[0], "set") == 0;
+    if (args_has(a, "policy") && !sets) {
+        err_set(&e, PALE_BAD_INPUT, "--policy FILE goes with pale policy set; the others take the file as a word");
+        return cli_fail(a, &e);
+    }
     for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
         if (strcmp(a->word[0], verbs[i].name) == 0 && a->count >= verbs[i].min && a->count <= verbs[i].max)
             return verbs[i].run(a);
@@ -160,6 +167,12 @@ static int run_policy(struct args *a)
 }
 
 static const struct option *const tables[] = {scope_options, common_options, NULL};
+static const struct option set_options[] = {
+    {"policy", 'P', "FILE", "set: this file in place of all there is", NULL},
+    {"yes-host-network", 0, NULL, "set, with network=host: yes, the host's own network, unfiltered", NULL},
+    {0},
+};
+static const struct option *const policy_tables[] = {set_options, scope_options, common_options, NULL};
 
 const struct verb verb_validate = {
     "validate",
@@ -176,12 +189,15 @@ const struct verb verb_validate = {
 const struct verb verb_policy = {
     "policy",
     "Policy",
-    "show, compare and question policies",
-    "show [BOX|FILE] | diff A B | ask BOX|FILE read|write|reach|env WHAT",
+    "show, compare, question and change policies",
+    "show [BOX|FILE] | diff A B | ask BOX|FILE read|write|reach|env WHAT | set [--policy FILE] BOX [KEY=VALUE …]",
     "show prints a box's or file's policy (or the defaults); diff tells what one allows and the other does not;\n"
-    "ask answers with the rule that decides: pale policy ask b write /etc/hosts. A word with '/' or '.' is a file.",
-    tables,
+    "ask answers with the rule that decides: pale policy ask b write /etc/hosts. A word with '/' or '.' is a file.\n"
+    "set changes a box's policy and prints what is different: rules of a network that the box has hold at once, and\n"
+    "connections that they do not allow are cut; whatever else is changed needs a box that is stopped. A key that is a\n"
+    "list gets another item; a rule that ends in =deny wins over all others.",
+    policy_tables,
     1,
-    4,
+    -1,
     -1,
     run_policy};

@@ -30,6 +30,8 @@ extern const struct verb verb_cat, verb_write, verb_files;
 extern const struct verb verb_mkdir, verb_mv, verb_del;
 /* verb_watch.c */
 extern const struct verb verb_watch;
+/* verb_control.c, verb_net.c */
+extern const struct verb verb_quarantine, verb_panic, verb_net;
 /* verb_audit.c */
 extern const struct verb verb_audit;
 /* verb_policy.c */

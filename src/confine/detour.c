@@ -410,3 +410,28 @@ int detour_receive(int from_fd, int ret[DETOUR_SOCKETS], struct pale_err *e)
     }
     return 0;
 }
+
+int detour_hand_over_inward(int to_fd, uint8_t count, struct pale_err *e)
+{
+    bool good = handing_send(to_fd, &count, 1, -1, 0) == 1;
+    for (uint8_t i = 0; good && i < count; i++) {
+        own_fd fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        good = fd >= 0 && handing_send(to_fd, &i, 1, fd, 0) == 1;
+    }
+    return good ? 0 : err_os(e, "hand sockets of the box's namespace to its gateway");
+}
+
+int detour_receive_inward(int from_fd, int ret[DETOUR_INWARD], uint32_t *ret_count, struct pale_err *e)
+{
+    uint8_t count = 255, which;
+    int none = -1;
+    bool good = handing_receive(from_fd, &count, 1, &none, 0) == 1 && none < 0 && count <= DETOUR_INWARD;
+    own_close(&none);
+    *ret_count = 0;
+    for (uint8_t i = 0; good && i < count; i++) {
+        ret[i] = -1;
+        good = handing_receive(from_fd, &which, 1, &ret[i], 0) == 1 && which == i && ret[i] >= 0;
+        *ret_count = good ? i + 1u : i;
+    }
+    return good ? 0 : err_set(e, PALE_GONE, "the box's sockets did not come");
+}

@@ -8,6 +8,8 @@
  * all the rules away is left with nothing. */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/err.h"
 
 #define DETOUR_PORT 1       /* connections, on the loopback of the box */
@@ -24,6 +26,9 @@ enum detour_socket {
     DETOUR_SOCKETS,
 };
 
+/* Sockets of the namespace by which somebody outside dials in, one connection each at a time. */
+#define DETOUR_INWARD 64
+
 /* Lays it in the network namespace of the caller, who may administer it; lo is up. On failure no socket is left open. */
 int detour_make(int ret[DETOUR_SOCKETS], struct pale_err *e) MUST_CHECK;
 void detour_close(int sockets[DETOUR_SOCKETS]);
@@ -31,3 +36,7 @@ void detour_close(int sockets[DETOUR_SOCKETS]);
 /* Sends the sockets to whoever holds the other end of a local socket, and takes them there. */
 int detour_hand_over(int to_fd, const int sockets[DETOUR_SOCKETS], struct pale_err *e) MUST_CHECK;
 int detour_receive(int from_fd, int ret[DETOUR_SOCKETS], struct pale_err *e) MUST_CHECK;
+
+/* Makes so many sockets to dial in with and sends them after the others: 0 or DETOUR_INWARD. */
+int detour_hand_over_inward(int to_fd, uint8_t count, struct pale_err *e) MUST_CHECK;
+int detour_receive_inward(int from_fd, int ret[DETOUR_INWARD], uint32_t *ret_count, struct pale_err *e) MUST_CHECK;

@@ -65,6 +65,7 @@ static const char *const names[WEAKEN_COUNT] = {
     [WEAKEN_GATE_HTTP] = "gate-http",
     [WEAKEN_GATE_STRICT] = "gate-strict",
     [WEAKEN_GATE_FORWARD] = "gate-forward",
+    [WEAKEN_GATE_CUT] = "gate-cut",
 };
 
 uint64_t weaken_from_env(void)

@@ -64,6 +64,7 @@ enum weaken {
     WEAKEN_GATE_HTTP,    /* only the first request of a connection is judged; what comes after it passes unread */
     WEAKEN_GATE_STRICT,  /* what cannot be read passes as if it named nobody */
     WEAKEN_GATE_FORWARD, /* questions about names go on to the host's server as they came */
+    WEAKEN_GATE_CUT,     /* a box that is cut off goes on */
     WEAKEN_COUNT,
 };
 

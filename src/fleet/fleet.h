@@ -29,6 +29,9 @@ struct lookout {
     uint64_t out_bytes, cpu_us; /* of commands that ended since we watch */
     uint64_t calls;             /* requests of ours to its keeper that are under way */
     char memory_by[64], policy_digest[SHA256_HEX];
+    uint64_t cut; /* bits of enum msg_cut */
+    bool has_network;
+    uint64_t net_open, net_connections, net_refused, net_in, net_out;
 };
 
 #define FLEET_BUCKETS 1024u

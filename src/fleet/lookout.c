@@ -109,6 +109,14 @@ static void take_info(struct lookout *w, const struct frame *fr)
     w->ended = m.ended;
     snprintf(w->memory_by, sizeof(w->memory_by), "%s", m.memory_by);
     snprintf(w->policy_digest, sizeof(w->policy_digest), "%s", m.policy_digest);
+    w->has_network = m.has_network;
+    w->net_open = m.net_open;
+    w->net_connections = m.net_connections;
+    w->net_refused = m.net_refused;
+    w->net_in = m.net_in;
+    w->net_out = m.net_out;
+    bool cut = m.cut != 0, was_cut = w->cut != 0;
+    w->cut = m.cut;
     w->up = true;
     if (first) {
         bool was_up = is_up_in_change(f, w->id);
@@ -120,6 +128,8 @@ static void take_info(struct lookout *w, const struct frame *fr)
             tell_box(f, "box.up", w->id);
     } else
         core_jobs(f->core, w->id, (unsigned)w->jobs);
+    if (!first && cut != was_cut)
+        tell_box(f, cut ? "box.cut" : "box.lifted", w->id);
     core_frozen(f->core, w->id, frozen);
     if (w->frozen != frozen)
         tell_box(f, frozen ? "box.frozen" : "box.thawed", w->id);

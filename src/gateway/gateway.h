@@ -173,6 +173,33 @@ struct rate {
     uint64_t count;
 };
 
+/* A port of the host that leads to one of the box. */
+struct inlet {
+    struct loop_source source;
+    struct gateway *g;
+    uint16_t port, host_port;
+};
+
+/* A connection that came by one. */
+enum passage_state {
+    PASSAGE_FREE,
+    PASSAGE_ASKED, /* the audit is written */
+    PASSAGE_DIAL,
+    PASSAGE_OPEN,
+    PASSAGE_LAST, /* the client is gone; the box takes the end of it */
+};
+struct passage {
+    struct gateway *g;
+    enum passage_state state;
+    uint32_t generation;
+    uint16_t port, host_port;
+    int16_t row;                    /* of the meters */
+    struct loop_source client, box; /* box: one of g->inward, which stays open */
+    struct half up, down;           /* up: into the box */
+    uint64_t counted_in, counted_out;
+    int64_t due_ms;
+};
+
 struct listener {
     struct loop_source source;
     struct gateway *g;
@@ -187,6 +214,11 @@ struct gateway {
     uint64_t begun; /* how often serving has begun */
     int sockets[DETOUR_SOCKETS];
     struct listener listeners[DETOUR_SOCKETS];
+    int inward[DETOUR_INWARD]; /* of the box's namespace, not connected */
+    uint32_t inward_count, inlet_count;
+    bool inlets_wait; /* for a passage that is free */
+    struct inlet inlets[EGRESS_PORTS_MAX];
+    struct passage passages[DETOUR_INWARD];
     bool has_policy, is_cut, has_six; /* has_six: the host has a way to IPv6 */
     struct policy policy;
     struct gate_meters *meters;
@@ -234,6 +266,18 @@ void liaison_ask(struct gateway *g, const struct flow *f, const char *rule);
 void liaison_take_back(struct gateway *g, const struct flow *f);
 void liaison_want_files(struct gateway *g);
 
+/* Of a connection into the box; type: GATE_ALLOW or GATE_END. */
+void liaison_inward(struct gateway *g, enum gate_type type, uint64_t number, const struct passage *p);
+
+/* --- inward.c: connections into the box --- */
+void inward_start(struct gateway *g);
+/* Takes the listening socket. */
+void inward_publish(struct gateway *g, int *fd, uint16_t port, uint16_t host_port);
+void inward_go(struct gateway *g, uint64_t number);
+/* None if nothing may pass any more. */
+void inward_judge(struct gateway *g);
+bool inward_tick(struct gateway *g, int64_t now);
+
 /* --- verdict.c: may it --- */
 struct judgement {
     enum policy_verdict verdict;
@@ -260,6 +304,7 @@ uint64_t verdict_left(struct flow *f, enum policy_quota which);
 /* --- meter.c --- */
 /* The row of a name or an address. */
 int16_t meter_row(struct gateway *g, const struct flow *f);
+int16_t meter_published(struct gateway *g, uint16_t port);
 void meter_refused(struct gateway *g, const char *name, uint16_t port);
 
 /* --- known.c: names and their addresses --- */

@@ -102,6 +102,14 @@ void liaison_allow(struct gateway *g, const struct flow *f, const char *rule)
     send_message(&m, 0);
 }
 
+void liaison_inward(struct gateway *g, enum gate_type type, uint64_t number, const struct passage *p)
+{
+    struct gate_message m = {.type = type, .number = number, .kind = GATE_IN, .port = p->port, .in = p->up.passed, .out = p->down.passed};
+    (void)g;
+    snprintf(m.rule, sizeof(m.rule), "network.publish %u:%u", p->host_port, p->port);
+    send_message(&m, 0);
+}
+
 void liaison_end(struct gateway *g, const struct flow *f)
 {
     struct gate_message m = about(GATE_END, f);
@@ -136,6 +144,12 @@ void liaison_want_files(struct gateway *g)
     send_message(&m, MSG_DONTWAIT);
 }
 
+static void judge_all(struct gateway *g)
+{
+    flow_judge_all(g);
+    inward_judge(g);
+}
+
 static int take_policy(struct gateway *g, int fd, struct pale_err *e)
 {
     struct stat st;
@@ -165,14 +179,14 @@ static void on_policy(struct gateway *g, int fd)
         /* What is to hold cannot be read, so nothing may pass. */
         liaison_error(&e);
         g->is_cut = true;
-        flow_judge_all(g);
+        judge_all(g);
         return;
     }
     g->has_policy = true;
     if (first)
         send_message(&m, 0);
     else
-        flow_judge_all(g);
+        judge_all(g);
 }
 
 static void take_file(int *place, int *fd)
@@ -205,15 +219,20 @@ static void on_message(struct loop_source *s, uint32_t events)
         take_file(&g->hosts_fd, &fd);
         break;
     case GATE_GO:
-        for (uint32_t i = 0; i < m.code && i < GATE_NUMBERS_MAX; i++)
+        for (uint32_t i = 0; i < m.code && i < GATE_NUMBERS_MAX; i++) {
             crossing_go(g, m.numbers[i]);
+            inward_go(g, m.numbers[i]);
+        }
+        break;
+    case GATE_PUBLISH:
+        inward_publish(g, &fd, m.port, (uint16_t)m.number);
         break;
     case GATE_VERDICT:
         crossing_verdict(g, m.number, m.code == GATE_YES);
         break;
     case GATE_CUT:
         g->is_cut = m.code != 0;
-        flow_judge_all(g);
+        judge_all(g);
         break;
     default:
         break;

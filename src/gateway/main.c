@@ -65,6 +65,8 @@ static int stage_settle(struct gateway *g, struct pale_err *e)
 static int stage_sockets(struct gateway *g, struct pale_err *e)
 {
     int r = detour_receive(GATE_HAND_FD, g->sockets, e);
+    if (r == 0)
+        r = detour_receive_inward(GATE_HAND_FD, g->inward, &g->inward_count, e);
     close(GATE_HAND_FD);
     close(GATE_METER_FD);
     return r;
@@ -87,6 +89,7 @@ static void on_tick(struct loop_timer *t)
     bool waits = resolve_tick(g, now);
     waits |= oracle_tick(g, now);
     waits |= flow_tick(g, now);
+    waits |= inward_tick(g, now);
     liaison_flood(g);
     loop_arm(&g->loop, t, now + (waits || g->untold ? TICK_MS : IDLE_TICK_MS));
 }
@@ -124,6 +127,7 @@ static int stage_serve(struct gateway *g, struct pale_err *e)
             r = loop_add(&g->loop, &g->listeners[i].source, EPOLLIN, e);
     }
     g->meters->open = 0;
+    inward_start(g);
     g->tick = (struct loop_timer){.fire = on_tick};
     loop_arm(&g->loop, &g->tick, clock_ms() + TICK_MS);
     return r;

@@ -27,6 +27,11 @@ int16_t meter_row(struct gateway *g, const struct flow *f)
     return row_of(g, f->name.len ? f->name.text : address_text(&f->to, text), f->port);
 }
 
+int16_t meter_published(struct gateway *g, uint16_t port)
+{
+    return row_of(g, "(published)", port);
+}
+
 void meter_refused(struct gateway *g, const char *name, uint16_t port)
 {
     g->meters->refused++;

@@ -201,6 +201,7 @@ static void tell_info(struct client *c)
         .policy_digest = k->policy_digest,
         .memory_by = k->memory_by,
     };
+    tally_fill(k, &m);
     record_start(&w, mem, sizeof(mem));
     msg_info_write(&m, &w);
     client_send(c, TELL_INFO, mem, w.len);
@@ -451,6 +452,31 @@ static void stop(struct client *c, uint8_t word)
     keeper_stop(k);
 }
 
+static void reload(struct client *c)
+{
+    struct pale_err e = {0};
+    if (reload_now(c->k, &e) < 0) {
+        client_error(c, e.code, e.text);
+        return;
+    }
+    client_send(c, TELL_DONE, NULL, 0);
+    client_finish(c);
+}
+
+/* Requests that are no more than a word. */
+static void take_word(struct client *c, uint8_t type)
+{
+    if (type == ASK_RELOAD) {
+        reload(c);
+    } else if (type == ASK_NETWORK) {
+        tally_hosts(c);
+        tell_info(c);
+        client_finish(c);
+    } else {
+        client_error(c, PALE_PROTOCOL, "unknown request");
+    }
+}
+
 static bool take_frame(struct client *c, const struct frame *f)
 {
     if (c->job)
@@ -505,7 +531,7 @@ static bool take_frame(struct client *c, const struct frame *f)
         stop(c, f->len == 1 ? f->data[0] : 0);
         return true;
     default:
-        client_error(c, PALE_PROTOCOL, "unknown request");
+        take_word(c, f->type);
         return true;
     }
 }

@@ -134,14 +134,23 @@ struct warding {
     int held;                  /* of a one-shot box: a lock on it, so that nobody takes it for one that was left; else -1 */
 };
 
+/* What was counted in all. */
+struct tally {
+    uint64_t open, connections, refused, in, out;
+};
+
 /* pale-gateway, where the box has a network. */
 struct wayout {
     struct loop_source source; /* the talk with it; -1: there is none */
     pid_t pid;
     const struct gate_meters *meters; /* which it writes; NULL: none */
-    bool is_cut;
-    uint32_t gone, owed; /* of go: told, and in all */
+    uint32_t gone, owed;              /* of go: told, and in all */
     uint64_t go[GATE_FLOWS_MAX];
+    int published[EGRESS_PORTS_MAX]; /* that listen on the host, in the policy's order; the first published_count */
+    size_t published_count;
+    unsigned cut;              /* bits of enum msg_cut */
+    struct loop_timer telling; /* watchers hear of what was counted */
+    struct tally told;
 };
 
 struct keeper {
@@ -157,6 +166,7 @@ struct keeper {
     struct policy policy;
     struct ids ids;
     char runtime_dir[RUNTIME_BYTES_MAX + 1], etc_dir[RUNTIME_BYTES_MAX + 64];
+    char user_dir[PATH_BYTES_MAX];    /* the user's state folder */
     int etc_lock, claims, image_lock; /* held while the box lives */
     int ids_home;                     /* where the box's user namespace was made, for our successor too; -1: in ours */
     int policy_fd;                    /* until what was read is sure to be on the disk */
@@ -182,7 +192,7 @@ struct keeper {
     struct loop_timer stop_timer, cpu_timer;
     /* work */
     struct audit audit;
-    char audit_path[PATH_BYTES_MAX];
+    char audit_path[PATH_BYTES_MAX + 16];
     struct proof proof;
     struct freeze freeze;
     struct warding warding;
@@ -321,9 +331,22 @@ bool wayout_is_needed(const struct keeper *k);
 int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e) MUST_CHECK;
 /* Waits until it holds the policy. */
 int wayout_await(struct keeper *k, struct pale_err *e) MUST_CHECK;
-/* Nothing goes out any more, or the policy holds again. */
-int wayout_cut(struct keeper *k, bool cut, struct pale_err *e) MUST_CHECK;
+/* Nothing goes out any more, or the policy holds again, by k->wayout.cut; the rules are those of k->policy now. */
+int wayout_cut(struct keeper *k, struct pale_err *e) MUST_CHECK;
+int wayout_judge(struct keeper *k, struct pale_err *e) MUST_CHECK;
 void wayout_end(struct keeper *k);
+
+/* --- reload.c: what changes under a box that runs --- */
+/* How it stands when the box starts. Fails if it is cut off and cannot be held to that. */
+int reload_init(struct keeper *k, struct pale_err *e) MUST_CHECK;
+/* Looks at the state folder again: a change there is written to the audit, and holds. */
+int reload_now(struct keeper *k, struct pale_err *e) MUST_CHECK;
+
+/* --- tally.c: what the gateway has counted --- */
+void tally_fill(const struct keeper *k, struct msg_info *m);
+void tally_hosts(struct client *c);
+/* Something was counted: watchers hear of it a moment later. */
+void tally_touch(struct keeper *k);
 
 /* --- cputime.c: CPU time by the box's cgroup --- */
 /* Holds a job that has just got its channel to the policy's CPU time, where the group counts it. */

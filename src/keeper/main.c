@@ -34,6 +34,7 @@
 #include "base/path.h"
 #include "box/allot.h"
 #include "box/claims.h"
+#include "box/cutoff.h"
 #include "box/place.h"
 #include "confine/landlock.h"
 #include "confine/seccomp.h"
@@ -147,10 +148,13 @@ void keeper_stop(struct keeper *k)
 static void on_signal(struct loop_source *s, uint32_t events)
 {
     struct signalfd_siginfo info;
+    struct pale_err e = {0};
     (void)events;
     while (read(s->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
         if (info.ssi_signo == SIGTERM || info.ssi_signo == SIGINT || info.ssi_signo == SIGHUP)
             keeper_stop(&state);
+        else if (info.ssi_signo == SIGUSR1 && reload_now(&state, &e) < 0)
+            keeper_note(&state, "net.lost", e.text);
 }
 
 /* Needs: nothing. Gives up: the starter's terminal, working folder and signals. */
@@ -326,18 +330,14 @@ static int stage_await(struct keeper *k, struct pale_err *e)
 /* Before the effect: that this box is about to exist, with which policy. */
 static int stage_audit(struct keeper *k, struct pale_err *e)
 {
-    char path[PATH_BYTES_MAX];
-    if (k->once) {
-        char dir[PATH_BYTES_MAX];
-        int r = place_state_dir(dir, sizeof(dir), e);
-        if (r < 0)
-            return r;
-        snprintf(path, sizeof(path), "%s/runs.audit", dir);
-    } else {
-        snprintf(path, sizeof(path), "%s/audit", k->state_dir);
-    }
+    char path[PATH_BYTES_MAX + 16];
+    int r = place_state_dir(k->user_dir, sizeof(k->user_dir), e);
+    if (r < 0)
+        return r;
+    int cut = reload_init(k, e);
+    snprintf(path, sizeof(path), "%s/%s", k->once ? k->user_dir : k->state_dir, k->once ? "runs.audit" : "audit");
     snprintf(k->audit_path, sizeof(k->audit_path), "%s", path);
-    int r = audit_open(&k->audit, path, k->once, k->name, k->id, e);
+    r = audit_open(&k->audit, path, k->once, k->name, k->id, e);
     if (r < 0)
         return r;
     struct utsname u;
@@ -348,7 +348,10 @@ static int stage_audit(struct keeper *k, struct pale_err *e)
     json_text(j, "policy", k->policy_digest);
     json_text(j, "kernel", u.release);
     json_text(j, "build", PALE_VERSION);
-    return audit_commit(&k->audit, e);
+    if (k->wayout.cut)
+        json_text(j, "cut", cutoff_name(k->wayout.cut));
+    r = audit_commit(&k->audit, e);
+    return r < 0 ? r : cut;
 }
 
 /* A limit that was asked for holds or the box does not start; a default may fall to the watchdog. */
@@ -495,6 +498,7 @@ static int stage_serve(struct keeper *k, struct pale_err *e)
     sigaddset(&mask, SIGTERM);
     sigaddset(&mask, SIGINT);
     sigaddset(&mask, SIGHUP);
+    sigaddset(&mask, SIGUSR1);
     signals = (struct loop_source){.fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK), .ready = on_signal};
     if (signals.fd < 0)
         return err_os(e, "signalfd");
@@ -532,13 +536,10 @@ static int stage_allot(struct keeper *k, struct pale_err *e)
  * running keeper does not need; all before the first byte from the box is read. */
 static int stage_lock_up(struct keeper *k, struct pale_err *e)
 {
-    char state_dir[PATH_BYTES_MAX];
     const char *paths[3 + CGROUP_CONTROLLERS];
     size_t n = 0;
-    int r = k->once ? place_state_dir(state_dir, sizeof(state_dir), e) : 0;
-    if (r < 0)
-        return r;
-    paths[n++] = k->once ? state_dir : k->state_dir;
+    int r;
+    paths[n++] = k->once ? k->user_dir : k->state_dir;
     paths[n++] = k->runtime_dir;
     if (k->proof.full)
         paths[n++] = k->proof.proved.dir;

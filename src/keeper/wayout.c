@@ -7,6 +7,7 @@
  * good the box lives on without a network: what it had held is closed. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +29,7 @@
 
 #define READY_MS 10000
 #define MESSAGES_PER_TURN 64
+#define PORT_MS 1000
 
 bool wayout_is_needed(const struct keeper *k)
 {
@@ -79,6 +81,43 @@ static int spawn(struct wayout *w, const int fds[GATE_FDS], struct pale_err *e)
     return 0;
 }
 
+/* Who has just ended may still hold the port for a moment. */
+static int listen_on(uint16_t port, uint16_t box_port, struct pale_err *e)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port), .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    const int on = 1;
+    int64_t until = clock_ms() + PORT_MS;
+    own_fd fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
+        return err_os(e, "publish port %u", port);
+    while (bind(fd, (struct sockaddr *)&at, sizeof(at)) < 0 || listen(fd, SOMAXCONN) < 0) {
+        if (errno == EADDRINUSE && clock_ms() > until)
+            return err_set(e, PALE_EXISTS, "port %u of this host's loopback is taken; publish another: HOSTPORT:%u", port, box_port);
+        if (errno != EADDRINUSE)
+            return err_os(e, "listen on port %u of this host's loopback; a port from 1024 on is anybody's", port);
+        usleep(10000);
+    }
+    return take_fd(&fd);
+}
+
+static void unpublish(struct wayout *w)
+{
+    while (w->published_count > 0)
+        own_close(&w->published[--w->published_count]);
+}
+
+static int publish(struct keeper *k, struct pale_err *e)
+{
+    struct wayout *w = &k->wayout;
+    for (size_t i = 0; i < k->policy.publish_count; i++) {
+        int fd = listen_on(k->policy.publish[i].host, k->policy.publish[i].box, e);
+        if (fd < 0)
+            return fd;
+        w->published[w->published_count++] = fd;
+    }
+    return 0;
+}
+
 /* --- what we say --- */
 
 static bool say(struct wayout *w, enum gate_type type, uint64_t number, uint32_t code, int fd)
@@ -102,6 +141,12 @@ static void say_go(struct wayout *w)
     w->gone = w->owed = 0;
 }
 
+static void say_port(struct wayout *w, const struct policy_publish *p, int fd)
+{
+    struct gate_message m = {.type = GATE_PUBLISH, .number = p->host, .port = p->box};
+    (void)!handing_send(w->source.fd, &m, sizeof(m), fd, MSG_DONTWAIT);
+}
+
 static void say_files(struct wayout *w)
 {
     static const struct {
@@ -123,9 +168,20 @@ static int say_policy(struct keeper *k, struct pale_err *e)
     policy_write(&k->policy, &text);
     if (fd < 0 || text.failed || !fd_write_full(fd, text.data, text.len) || !say(&k->wayout, GATE_POLICY, 0, 0, fd))
         return err_set(e, PALE_GONE, "the box's gateway cannot be told its policy");
-    if (k->wayout.is_cut)
-        say(&k->wayout, GATE_CUT, 0, 1, -1);
     return 0;
+}
+
+/* All that it has to know before anything passes, in this order. */
+static int say_all(struct keeper *k, struct pale_err *e)
+{
+    struct wayout *w = &k->wayout;
+    bool cut = w->cut && !is_weak(k->weaken, WEAKEN_GATE_CUT);
+    if (cut && !say(w, GATE_CUT, 0, 1, -1))
+        return err_set(e, PALE_GONE, "the box's gateway cannot be told that the box is cut off");
+    int r = say_policy(k, e);
+    for (size_t i = 0; r == 0 && i < w->published_count; i++)
+        say_port(w, &k->policy.publish[i], w->published[i]);
+    return r;
 }
 
 int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e)
@@ -133,7 +189,9 @@ int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e)
     struct wayout *w = &k->wayout;
     int talk[2], hand[2];
     own_fd meters = -1;
-    int r = make_meters(w, &meters, e);
+    int r = publish(k, e);
+    if (r == 0)
+        r = make_meters(w, &meters, e);
     if (r < 0)
         return r;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, talk) < 0)
@@ -144,25 +202,41 @@ int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e)
         return err_os(e, "make a socket pair");
     own_fd taken = hand[1], given = hand[0];
     const int fds[GATE_FDS] = {[GATE_TALK_FD] = theirs, [GATE_HAND_FD] = taken, [GATE_METER_FD] = meters};
-    if ((r = spawn(w, fds, e)) < 0 || (r = say_policy(k, e)) < 0)
+    if ((r = spawn(w, fds, e)) < 0 || (r = say_all(k, e)) < 0)
         return r;
     *ret_hand = take_fd(&given);
     return 0;
 }
 
-int wayout_cut(struct keeper *k, bool cut, struct pale_err *e)
+/* One that cannot be told what holds must not go on by what held. */
+static int lose(struct keeper *k, struct pale_err *e)
 {
-    k->wayout.is_cut = cut;
-    if (!wayout_is_needed(k) || k->wayout.source.fd < 0)
-        return 0;
-    return say(&k->wayout, GATE_CUT, 0, cut, -1) ? 0 : err_set(e, PALE_GONE, "the box's gateway does not answer");
+    struct wayout *w = &k->wayout;
+    keeper_note(k, "net.lost", "the gateway did not take what it was told");
+    if (w->source.ready)
+        loop_remove(&k->loop, &w->source);
+    own_close(&w->source.fd);
+    wayout_end(k);
+    return err_set(e, PALE_GONE, "the box's gateway does not answer; the box has no network until its next start");
+}
+
+int wayout_cut(struct keeper *k, struct pale_err *e)
+{
+    bool cut = k->wayout.cut && !is_weak(k->weaken, WEAKEN_GATE_CUT);
+    return k->wayout.source.fd < 0 || say(&k->wayout, GATE_CUT, 0, cut, -1) ? 0 : lose(k, e);
+}
+
+int wayout_judge(struct keeper *k, struct pale_err *e)
+{
+    return k->wayout.source.fd < 0 || say_policy(k, e) == 0 ? 0 : lose(k, e);
 }
 
 /* --- what it says --- */
 
 static const char *kind_name(uint32_t kind)
 {
-    static const char *const names[GATE_KINDS] = {[GATE_TCP] = "tcp", [GATE_NAME] = "name", [GATE_UDP] = "udp", [GATE_OTHER] = "other"};
+    static const char *const names[GATE_KINDS] = {
+        [GATE_TCP] = "tcp", [GATE_NAME] = "name", [GATE_UDP] = "udp", [GATE_OTHER] = "other", [GATE_IN] = "in"};
     return kind < GATE_KINDS && names[kind] ? names[kind] : "other";
 }
 
@@ -204,7 +278,7 @@ static int write_audit(struct keeper *k, const struct gate_message *m, const cha
     } else {
         json_u64(j, "refused", m->number);
     }
-    if (m->type == GATE_ALLOW || m->type == GATE_DENY || m->type == GATE_ASK)
+    if (m->kind != GATE_IN && (m->type == GATE_ALLOW || m->type == GATE_DENY || m->type == GATE_ASK))
         add_job(k, j);
     if (m->type == GATE_ALLOW || m->type == GATE_END)
         json_u64(j, "flow", m->number);
@@ -226,7 +300,7 @@ static void on_hello(struct keeper *k, const struct gate_message *m)
     struct json *j = audit_begin(&k->audit, "net.restarted");
     json_u64(j, "times", m->number);
     (void)!audit_commit(&k->audit, NULL);
-    if (say_policy(k, &e) < 0)
+    if (say_all(k, &e) < 0)
         keeper_note(k, "net.lost", e.text);
 }
 
@@ -277,6 +351,8 @@ static int take(struct keeper *k, struct pale_err *e)
         return err_set(e, m.code > PALE_OK && m.code < PALE_CODE_COUNT ? (enum pale_code)m.code : PALE_INTERNAL, "%s", shown);
     }
     on_message(k, &m);
+    if (m.type == GATE_ALLOW || m.type == GATE_DENY || m.type == GATE_END || m.type == GATE_FLOOD)
+        tally_touch(k);
     return (int)m.type;
 }
 
@@ -293,6 +369,7 @@ static void on_ready(struct loop_source *s, uint32_t events)
         return;
     }
     keeper_note(k, "net.lost", e.text);
+    unpublish(&k->wayout);
     loop_remove(&k->loop, s);
     own_close(&s->fd);
 }
@@ -310,6 +387,8 @@ int wayout_await(struct keeper *k, struct pale_err *e)
             return err_set(e, PALE_TIMEOUT, "the box's gateway was not ready within %d s", READY_MS / 1000);
         if ((r = take(k, e)) < 0)
             return err_prefix(e, "the box's network");
+        if (w->source.fd < 0)
+            return err_set(e, PALE_GONE, "the box's gateway does not answer");
     }
     w->source.ready = on_ready;
     return loop_add(&k->loop, &w->source, EPOLLIN, e);
@@ -325,6 +404,7 @@ void wayout_end(struct keeper *k)
     while (w->source.fd >= 0 && take(k, &e) > 0)
         ;
     own_close(&w->source.fd);
+    unpublish(w);
     if (w->pid > 0) {
         kill(w->pid, SIGKILL);
         while (waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)

@@ -82,12 +82,54 @@ static uint64_t col_cpu(const struct core_box *b, const struct lookout *w)
     return w ? w->cpu_us / 1000 : 0;
 }
 
+static uint64_t col_cut(const struct core_box *b, const struct lookout *w)
+{
+    (void)b;
+    return w && w->cut;
+}
+
+static uint64_t col_net_open(const struct core_box *b, const struct lookout *w)
+{
+    (void)b;
+    return w ? w->net_open : 0;
+}
+
+static uint64_t col_net_connections(const struct core_box *b, const struct lookout *w)
+{
+    (void)b;
+    return w ? w->net_connections : 0;
+}
+
+static uint64_t col_net_refused(const struct core_box *b, const struct lookout *w)
+{
+    (void)b;
+    return w ? w->net_refused : 0;
+}
+
+static uint64_t col_net_in(const struct core_box *b, const struct lookout *w)
+{
+    (void)b;
+    return w ? w->net_in : 0;
+}
+
+static uint64_t col_net_out(const struct core_box *b, const struct lookout *w)
+{
+    (void)b;
+    return w ? w->net_out : 0;
+}
+
 static const struct column columns[] = {
     {"pale_box_up", "gauge", "1 while the box runs.", col_up},
     {"pale_box_jobs", "gauge", "Commands that run in the box.", col_jobs},
     {"pale_box_jobs_ended_total", "counter", "Commands that have ended since the box was started.", col_ended},
     {"pale_box_output_bytes_total", "counter", "Output of commands that ended since the daemon watches the box.", col_output},
     {"pale_box_cpu_milliseconds_total", "counter", "CPU time of commands that ended since the daemon watches the box.", col_cpu},
+    {"pale_box_cut", "gauge", "1 while the box runs and is cut off from every network.", col_cut},
+    {"pale_box_connections_open", "gauge", "Connections of the box's network.", col_net_open},
+    {"pale_box_connections_total", "counter", "Connections since the box was started.", col_net_connections},
+    {"pale_box_connections_refused_total", "counter", "Connections and names that were refused since then.", col_net_refused},
+    {"pale_box_network_in_bytes_total", "counter", "Bytes that came into the box since then.", col_net_in},
+    {"pale_box_network_out_bytes_total", "counter", "Bytes that left the box since then.", col_net_out},
 };
 
 static void box_metrics(struct call *c, struct buf *b)

@@ -105,6 +105,13 @@ void op_policy_show(struct call *c);
 void op_policy_narrow(struct call *c);
 void op_policy_change(struct call *c);
 
+/* controls.c */
+void op_box_quarantine(struct call *c);
+void op_box_lift(struct call *c);
+void op_panic(struct call *c);
+void op_panic_lift(struct call *c);
+void op_box_network(struct call *c);
+
 /* records.c */
 void op_audit(struct call *c);
 void op_receipt(struct call *c);

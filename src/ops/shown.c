@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/quote.h"
+#include "box/cutoff.h"
 #include "ops/base64.h"
 #include "ops/world.h"
 
@@ -20,6 +21,14 @@ static void stamp(struct json *j, const char *key, int64_t unix_ms)
     size_t n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
     snprintf(text + n, sizeof(text) - n, ".%03dZ", (int)(unix_ms % 1000));
     json_text(j, key, text);
+}
+
+/* By the files that say so: the keeper is told of them, and tells us, a moment later. */
+static unsigned cut_of(const struct fleet *f, const struct core_box *b)
+{
+    char dir[PATH_BYTES_MAX + BOX_ID_LEN + 8];
+    snprintf(dir, sizeof(dir), "%s/boxes/%s", f->state_dir, b->id);
+    return b->id[0] ? cutoff_of(dir, f->state_dir) : 0;
 }
 
 static void box_fields(struct json *j, struct call *c, const struct core_box *b, const struct lookout *w)
@@ -37,6 +46,18 @@ static void box_fields(struct json *j, struct call *c, const struct core_box *b,
         stamp(j, "expires", b->terms.expires_unix_ms);
     if (b->has_terms && b->terms.idle_ms)
         json_fixed(j, "idle_seconds", (uint64_t)b->terms.idle_ms, 3);
+    unsigned cut = cut_of(&c->world->fleet, b);
+    if (cut)
+        json_text(j, "cut", cutoff_name(cut));
+}
+
+static void network_fields(struct json *j, const struct lookout *w)
+{
+    json_u64(j, "open", w->net_open);
+    json_u64(j, "connections", w->net_connections);
+    json_u64(j, "refused", w->net_refused);
+    json_u64(j, "bytes_in", w->net_in);
+    json_u64(j, "bytes_out", w->net_out);
 }
 
 void shown_box(struct json *j, const char *key, struct call *c, const struct core_box *b)
@@ -56,6 +77,11 @@ void shown_one(struct json *j, struct call *c, const struct core_box *b)
     if (w && w->up) {
         json_u64(j, "ended", w->ended);
         json_text(j, "memory_limit_held_by", w->memory_by);
+    }
+    if (w && w->up && w->has_network) {
+        json_begin_object(j, "network");
+        network_fields(j, w);
+        json_end_object(j);
     }
     if (all && w && w->up) {
         json_u64(j, "keeper_pid", w->keeper_pid);

@@ -363,12 +363,43 @@ static const struct op_field box_shape[] = {
     {"started", KIND_TEXT, false, 0, "when, if it runs", IN_BODY, NULL},
     {"expires", KIND_TEXT, false, 0, "when it is removed", IN_BODY, NULL},
     {"idle_seconds", KIND_SECONDS, false, 0, "without a command, after which it is stopped", IN_BODY, NULL},
+    {"cut", KIND_TEXT, false, 0, "if it is cut off from every network: by quarantine, panic, or both", IN_BODY, NULL},
+    {"network", KIND_OBJECT, false, 0, "what was counted, while it runs and has one; of one box", IN_BODY, "Network"},
     {"ended", KIND_NUMBER, false, 0, "commands that have, since it runs; of one box", IN_BODY, NULL},
     {"memory_limit_held_by", KIND_TEXT, false, 0, "while it runs; of one box", IN_BODY, NULL},
     {"keeper_pid", KIND_NUMBER, false, 0, "while it runs; of one box, for operators", IN_BODY, NULL},
     {"init_pid", KIND_NUMBER, false, 0, "while it runs; of one box, for operators", IN_BODY, NULL},
     {"data", KIND_TEXT, false, 0, "its folder; of one box, for operators", IN_BODY, NULL},
     {"state_dir", KIND_TEXT, false, 0, "the folder of its policy and logs; of one box, for operators", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field network_shape[] = {
+    {"open", KIND_NUMBER, true, 0, "connections now", IN_BODY, NULL},
+    {"connections", KIND_NUMBER, true, 0, "in all", IN_BODY, NULL},
+    {"refused", KIND_NUMBER, true, 0, "connections, and questions about names", IN_BODY, NULL},
+    {"bytes_in", KIND_NUMBER, true, 0, "into the box", IN_BODY, NULL},
+    {"bytes_out", KIND_NUMBER, true, 0, "out of it", IN_BODY, NULL},
+    {"hosts", KIND_LIST_OF, false, 0, "each; of one box's network", IN_BODY, "Host"},
+    END,
+};
+
+static const struct op_field host_shape[] = {
+    {"host", KIND_TEXT, true, 0, "its name, or an address; quoted", IN_BODY, NULL},
+    {"port", KIND_NUMBER, true, 0, "53 for questions about a name", IN_BODY, NULL},
+    {"connections", KIND_NUMBER, true, 0, "in all", IN_BODY, NULL},
+    {"refused", KIND_NUMBER, true, 0, "in all", IN_BODY, NULL},
+    {"bytes_in", KIND_NUMBER, true, 0, "into the box", IN_BODY, NULL},
+    {"bytes_out", KIND_NUMBER, true, 0, "out of it", IN_BODY, NULL},
+    END,
+};
+
+static const struct op_field panic_shape[] = {
+    {"cut", KIND_BOOL, true, 0, "how it is now", IN_BODY, NULL},
+    {"live", KIND_NUMBER, true, 0, "boxes that run", IN_BODY, NULL},
+    {"stopped", KIND_NUMBER, true, 0, "that do not", IN_BODY, NULL},
+    {"once", KIND_NUMBER, true, 0, "that run one command, and have no name", IN_BODY, NULL},
+    {"failed", KIND_NUMBER, true, 0, "that could not be told; stop them", IN_BODY, NULL},
     END,
 };
 
@@ -672,6 +703,9 @@ static const struct op_field any_shape[] = {END};
 const struct op_shape op_shapes[] = {
     {"Health", "That it serves.", health_shape},
     {"Box", "A box.", box_shape},
+    {"Network", "What was counted.", network_shape},
+    {"Host", "What was counted for a name, or an address, and a port.", host_shape},
+    {"Panic", "Which boxes were told.", panic_shape},
     {"Result", "How a command ended.", result_shape},
     {"Bytes", "Bytes of a box: one of the two.", bytes_shape},
     {"Exec", "How a command ended, and what it printed.", exec_shape},
@@ -736,6 +770,13 @@ const struct op op_table[] = {
     {"box.freeze", "POST", BOX "/freeze", RIGHT_BOX_END, "Every process of it stands still.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box",
      false, op_box_freeze},
     {"box.thaw", "POST", BOX "/thaw", RIGHT_BOX_END, "They go on.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box", false, op_box_thaw},
+    {"box.network", "GET", BOX "/network", RIGHT_BOX_READ, "What its network has counted since it was started, by host.", NULL, INPUT_NONE,
+     OUTPUT_JSON, 200, "Network", false, op_box_network},
+    {"box.quarantine", "PUT", BOX "/quarantine", RIGHT_POLICY_WIDEN,
+     "Cut it off from every network, at once and until it is lifted, whatever its policy says.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box",
+     true, op_box_quarantine},
+    {"box.lift", "DELETE", BOX "/quarantine", RIGHT_POLICY_WIDEN, "Its policy holds again.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box",
+     true, op_box_lift},
     {"box.rename", "POST", BOX "/rename", RIGHT_BOX_MAKE, "Give a stopped box another name, and with it another id.", rename_fields,
      INPUT_JSON, OUTPUT_JSON, 200, "Box", false, op_box_rename},
 
@@ -841,9 +882,11 @@ const struct op op_table[] = {
 
     {"policy.show", "GET", BOX "/policy", RIGHT_POLICY_READ, "What a box may do.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Policy", false,
      op_policy_show},
-    {"policy.narrow", "POST", BOX "/policy/narrow", RIGHT_POLICY_NARROW, "Give a stopped box a policy within the one it has.",
-     policy_fields, INPUT_JSON, OUTPUT_JSON, 200, "Policy", false, op_policy_narrow},
-    {"policy.change", "PUT", BOX "/policy", RIGHT_POLICY_WIDEN, "Give a stopped box another policy.", policy_fields, INPUT_JSON,
+    {"policy.narrow", "POST", BOX "/policy/narrow", RIGHT_POLICY_NARROW,
+     "Give a box a policy within the one it has. Of one that runs only rules of its network, and they hold at once.", policy_fields,
+     INPUT_JSON, OUTPUT_JSON, 200, "Policy", false, op_policy_narrow},
+    {"policy.change", "PUT", BOX "/policy", RIGHT_POLICY_WIDEN,
+     "Give a box another policy. Of one that runs only rules of its network, and they hold at once.", policy_fields, INPUT_JSON,
      OUTPUT_JSON, 200, "Policy", true, op_policy_change},
 
     {"audit", "GET", BOX "/audit", RIGHT_AUDIT, "Its audit log, line by line.", audit_fields, INPUT_NONE, OUTPUT_LINES, 200, NULL, false,
@@ -852,6 +895,12 @@ const struct op op_table[] = {
      op_receipt},
     {"prove", "POST", BOX "/prove", RIGHT_PROVE, "Try from inside what its policy forbids.", prove_fields, INPUT_JSON, OUTPUT_JSON, 200,
      "Receipt", false, op_prove},
+
+    {"panic", "PUT", "/v1/panic", RIGHT_POLICY_WIDEN,
+     "Cut every box off from every network, those that are stopped or made later too, until it is lifted.", NULL, INPUT_NONE, OUTPUT_JSON,
+     200, "Panic", true, op_panic},
+    {"panic.lift", "DELETE", "/v1/panic", RIGHT_POLICY_WIDEN, "The policies hold again, but of boxes in quarantine.", NULL, INPUT_NONE,
+     OUTPUT_JSON, 200, "Panic", true, op_panic_lift},
 
     {"events", "GET", "/v1/events", RIGHT_EVENTS, "What happens to boxes and commands, as it happens.", events_fields, INPUT_NONE,
      OUTPUT_EVENTS, 200, NULL, false, op_events},

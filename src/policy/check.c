@@ -140,11 +140,6 @@ static bool has_pending_preset(const struct policy *p)
     return preset_pending(p) != NULL;
 }
 
-static bool has_publish(const struct policy *p)
-{
-    return p->publish_count > 0;
-}
-
 /* What has no program behind it yet. A row goes away with the program that holds it. */
 static const struct unheld {
     bool (*asked)(const struct policy *p);
@@ -152,7 +147,6 @@ static const struct unheld {
 } unheld[] = {
     {has_pending_preset, "network.presets: a preset without a version was never looked up; make the policy with pale create or pale run"},
     {has_budget, "limits.tokens and limits.cost: this build does not meter model APIs; leave them out, or use network: none"},
-    {has_publish, "network.publish: this build does not lead the host's ports into a box; leave it out"},
     {has_gvisor, "tier: gvisor is not in this build; use tier: native"},
     {has_microvm, "tier: microvm is not in this build; use tier: native"},
 };

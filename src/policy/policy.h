@@ -167,5 +167,9 @@ int policy_source(const struct policy *p, struct json *j, const char *key, struc
 /* One line per difference ("limits.memory: 512MiB -> 1GiB (wider)") or, with j, a list of objects. Returns how many. */
 size_t policy_diff(const struct policy *a, const struct policy *b, struct buf *out, struct json *j);
 
+/* The first key by which a box that runs by `old` cannot have `new` without another start; NULL if there is none: with a gateway, what is
+ * about its network holds at once. */
+const char *policy_needs_start(const struct policy *old, const struct policy *new, bool has_gateway);
+
 /* Names of the enum values, for reading and showing. */
 const char *policy_network_name(enum policy_network n);

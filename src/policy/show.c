@@ -191,3 +191,31 @@ size_t policy_diff(const struct policy *a, const struct policy *b, struct buf *o
     }
     return r.count;
 }
+
+static bool is_live_key(const char *key)
+{
+    static const char *const live[] = {"network.mode", "network.egress", "network.presets"};
+    for (size_t i = 0; i < sizeof(live) / sizeof(live[0]); i++)
+        if (strcmp(key, live[i]) == 0)
+            return true;
+    return false;
+}
+
+const char *policy_needs_start(const struct policy *old, const struct policy *new, bool has_gateway)
+{
+    const struct field *f;
+    for (size_t k = 0; (f = field_at(k)); k++) {
+        struct report r = {NULL, NULL, 0};
+        if (has_gateway && new->network != NETWORK_HOST && is_live_key(f->key))
+            continue;
+        if (f->kind->shape == SHAPE_ONE)
+            diff_one(&r, f, old, new);
+        else {
+            diff_items(&r, f, old, new, true);
+            diff_items(&r, f, new, old, false);
+        }
+        if (r.count > 0)
+            return f->key;
+    }
+    return NULL;
+}

@@ -96,6 +96,21 @@ static void json_nests_keys_and_has_them_all(void **state)
     assert_int_equal(j.depth, 0);
 }
 
+static void only_rules_of_a_network_that_is_there_change_without_a_start(void **state)
+{
+    (void)state;
+    own_policy a = POLICY("network", "filtered", "network.egress", "x.org"), b = POLICY("network", "open", "network.egress", "x.org=deny");
+    own_policy shut = POLICY("network", "none"), host = POLICY("network", "host"),
+               memory = POLICY("network", "filtered", "limits.memory", "1G");
+    assert_null(policy_needs_start(&a, &b, true));
+    assert_null(policy_needs_start(&a, &shut, true));
+    assert_null(policy_needs_start(&shut, &a, true));
+    assert_null(policy_needs_start(&a, &a, false));
+    assert_string_equal(policy_needs_start(&shut, &a, false), "network.mode");
+    assert_string_equal(policy_needs_start(&a, &host, true), "network.mode");
+    assert_string_equal(policy_needs_start(&a, &memory, true), "limits.memory");
+}
+
 TESTS(cmocka_unit_test(diff_says_what_each_difference_does), cmocka_unit_test(diff_shows_exactly_what_rounding_hides),
       cmocka_unit_test(diff_as_json_is_a_list_of_objects), cmocka_unit_test(show_lists_every_key),
-      cmocka_unit_test(json_nests_keys_and_has_them_all))
+      cmocka_unit_test(json_nests_keys_and_has_them_all), cmocka_unit_test(only_rules_of_a_network_that_is_there_change_without_a_start))

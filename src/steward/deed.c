@@ -8,18 +8,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/own.h"
-#include "box/audit.h"
+#include "box/amend.h"
 #include "box/ceiling.h"
 #include "box/checkpoint.h"
+#include "box/cutoff.h"
 #include "box/gc.h"
 #include "box/intake.h"
-#include "box/layerdir.h"
 #include "box/life.h"
 #include "box/place.h"
 #include "box/reach.h"
@@ -261,81 +261,63 @@ static int do_rename(struct deed *d, struct pale_err *e)
     return rename_box(&old, d->order->name, d->order->caller, &d->place, e);
 }
 
-/* The record of who changed what stands in the log before the change. */
-static int tell_audit(struct deed *d, const struct policy *old, const struct policy *new, struct pale_err *e)
-{
-    struct audit a;
-    char path[PATH_BYTES_MAX], digest[SHA256_HEX];
-    snprintf(path, sizeof(path), "%s/audit", d->place.state);
-    int r = audit_open(&a, path, false, d->place.name, d->place.id, e);
-    if (r < 0)
-        return r;
-    a.caller = d->order->caller;
-    struct json *j = audit_begin(&a, d->order->narrower ? "policy.narrow" : "policy.change");
-    policy_digest(new, digest);
-    json_text(j, "policy_digest", digest);
-    json_begin_list(j, "changes");
-    own_buf lines = {0};
-    buf_init(&lines, 1 << 20);
-    policy_diff(old, new, &lines, j);
-    json_end_list(j);
-    r = audit_commit(&a, e);
-    audit_close(&a);
-    return r;
-}
-
 /* A whole one, or what there is with some of it changed. */
-static int next_policy(const struct deed *d, enum intake_paths paths, struct policy *ret, struct pale_err *e)
+static int make_next(const struct msg_deed *m, const struct policy *old, enum intake_paths paths, struct policy *ret, struct pale_err *e)
 {
-    const struct msg_deed *m = d->order;
+    own_buf text = {0};
     if (m->policy[0])
         return make_policy(m, paths, ret, e);
-    int r = life_policy(&d->place, ret, e);
+    buf_init(&text, POLICY_TEXT_MAX);
+    policy_write(old, &text);
+    int r = text.failed ? err_nomem(e) : policy_parse(buf_text(&text), text.len, ret, e);
     if (r == 0)
         r = intake_sets(ret, m->sets, paths, e);
     return r == 0 && paths == PATHS_REAL ? intake_check(ret, NULL, e) : r;
 }
 
-/* Only of a box that does not run: what a wall was built with does not change under it. */
-static int do_policy(struct deed *d, struct pale_err *e)
+static int next_policy(void *arg, const struct policy *old, struct policy *ret, struct pale_err *e)
 {
+    const struct deed *d = arg;
     const struct msg_deed *m = d->order;
-    own_policy old = {0}, new = {0};
-    own_buf text = {0};
-    char path[PATH_BYTES_MAX];
-    buf_init(&text, POLICY_TEXT_MAX);
-    snprintf(path, sizeof(path), "%s/lock", d->place.state);
-    own_fd lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (lock < 0)
-        return err_os(e, "open %s", path);
-    if (flock(lock, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, PALE_BUSY, "box %s runs; stop it first: a policy changes between two starts", d->place.name);
-    int r = life_policy(&d->place, &old, e);
-    if (r == 0 && m->narrower) {
+    int r = 0;
+    if (m->narrower) {
         own_policy written = {0};
-        r = next_policy(d, PATHS_WRITTEN, &written, e);
+        r = make_next(m, old, PATHS_WRITTEN, &written, e);
         if (r == 0)
-            r = policy_narrow(&old, &written, e);
+            r = policy_narrow(old, &written, e);
     }
     if (r == 0)
-        r = next_policy(d, PATHS_REAL, &new, e);
+        r = make_next(m, old, PATHS_REAL, ret, e);
     if (r == 0 && m->narrower)
-        r = policy_narrow(&old, &new, e);
+        r = policy_narrow(old, ret, e);
     if (r == 0)
-        r = ceiling_check(d->place.tenant, &new, e);
-    if (r == 0 && old.network != NETWORK_HOST)
-        r = ceiling_refuse_host(&new, e);
+        r = ceiling_check(d->place.tenant, ret, e);
+    return r == 0 && old->network != NETWORK_HOST ? ceiling_refuse_host(ret, e) : r;
+}
+
+/* What a wall was built with does not change under it; rules of the network do. */
+static int do_policy(struct deed *d, struct pale_err *e)
+{
+    struct amend_policy x = {.next = next_policy, .arg = d, .caller = d->order->caller};
+    int r = amend_policy(&d->place, &x, e);
+    policy_done(&x.old);
+    policy_done(&x.new);
+    return r;
+}
+
+static int do_cut(struct deed *d, struct pale_err *e)
+{
+    return cutoff_box(&d->place, d->order->count != 0, d->order->caller, e);
+}
+
+static int do_panic(struct deed *d, struct pale_err *e)
+{
+    struct cutoff_all x = {.on = d->order->count != 0, .caller = d->order->caller};
+    int r = cutoff_all(&x, e);
     if (r == 0)
-        r = layerdir_allot(&d->place, &new, e);
-    if (r == 0)
-        r = tell_audit(d, &old, &new, e);
-    if (r < 0)
-        return r;
-    policy_write(&new, &text);
-    own_fd dir = open(d->place.state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (text.failed || dir < 0)
-        return err_set(e, PALE_LIMIT, "the policy is too long, or its folder cannot be opened");
-    return fd_replace_file(dir, "policy", text.data, text.len, 0600, true, e);
+        buf_addf(d->printed, "{\"cut\":%s,\"live\":%u,\"stopped\":%u,\"once\":%u,\"failed\":%u}", x.on ? "true" : "false", x.live,
+                 x.stopped, x.once, x.failed);
+    return r;
 }
 
 /* The command says it all already. */
@@ -416,6 +398,8 @@ static const struct {
     [DEED_GUARD_LIST] = {true, do_guard_list},
     [DEED_GUARD_RELEASE] = {true, do_guard_release},
     [DEED_GUARD_DROP] = {true, do_guard_drop},
+    [DEED_CUT] = {true, do_cut},
+    [DEED_PANIC] = {false, do_panic},
 };
 
 static int do_deed(struct deed *d, struct pale_err *e)

@@ -52,6 +52,7 @@ struct builder {
 struct network {
     int proc_fd; /* opened by the builder, whose root may be another by then; the child closes it for both */
     int gateway_fd, report_fd;
+    bool is_published; /* some port of the box is led to from the host */
 };
 
 /* Runs beside the builder, and must leave its errno alone. */
@@ -83,6 +84,8 @@ static int make_detour(void *arg)
     if (r == 0) {
         r = detour_hand_over(n->gateway_fd, sockets, &e);
         detour_close(sockets);
+        if (r == 0)
+            r = detour_hand_over_inward(n->gateway_fd, n->is_published ? DETOUR_INWARD : 0, &e);
     }
     if (r < 0)
         fd_write_full(n->report_fd, &e, sizeof(e));
@@ -94,7 +97,8 @@ static pid_t start_network(const struct builder *b)
     static _Alignas(16) char stack[32768];
     static struct network n;
     bool out = b->plan->gateway_fd >= 0;
-    n = (struct network){open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), b->plan->gateway_fd, b->report_fd};
+    n = (struct network){open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC), b->plan->gateway_fd, b->report_fd,
+                         b->plan->policy->publish_count > 0};
     if (n.proc_fd < 0)
         return -1;
     pid_t pid = clone(out ? make_detour : make_network, stack + sizeof(stack), (out ? 0 : CLONE_VM) | CLONE_FILES | SIGCHLD, &n);

@@ -235,7 +235,12 @@ SIMPLE_MESSAGE(attach, FIELD(F_U64, msg_attach, id), FIELD(F_U64, msg_attach, of
 SIMPLE_MESSAGE(info, FIELD(F_U64, msg_info, version), FIELD(F_U64, msg_info, keeper_pid), FIELD(F_U64, msg_info, init_pid),
                FIELD(F_U64, msg_info, started_unix_ms), FIELD(F_U64, msg_info, jobs), FIELD(F_U64, msg_info, clients),
                FIELD(F_U64, msg_info, ended), FIELD(F_TEXT, msg_info, name), FIELD(F_TEXT, msg_info, id), FIELD(F_TEXT, msg_info, state),
-               FIELD(F_TEXT, msg_info, policy_digest), FIELD(F_TEXT, msg_info, memory_by))
+               FIELD(F_TEXT, msg_info, policy_digest), FIELD(F_TEXT, msg_info, memory_by), FIELD(F_U64, msg_info, cut),
+               FIELD(F_BOOL, msg_info, has_network), FIELD(F_U64, msg_info, net_open), FIELD(F_U64, msg_info, net_connections),
+               FIELD(F_U64, msg_info, net_refused), FIELD(F_U64, msg_info, net_in), FIELD(F_U64, msg_info, net_out))
+
+SIMPLE_MESSAGE(host, FIELD(F_TEXT, msg_host, name), FIELD(F_U16, msg_host, port), FIELD(F_U64, msg_host, connections),
+               FIELD(F_U64, msg_host, refused), FIELD(F_U64, msg_host, in), FIELD(F_U64, msg_host, out))
 
 bool msg_u64_parse(const void *p, size_t n, uint64_t *ret)
 {

@@ -65,6 +65,8 @@ enum wire_type {
     ASK_PREFACE,   /* struct msg_preface: what there is to know of the request that follows it. Once, and first */
     ASK_NOTE,      /* struct msg_note: a deed on the box that its log is to hold. Answered with TELL_DONE before it is done */
     ASK_GO,        /* the first word to a keeper that was started before its box could be (box/reach.h, reach_start_next) */
+    ASK_RELOAD,    /* the state folder has changed: a policy that waits there, or whether the box is cut off. TELL_DONE once it holds */
+    ASK_NETWORK,   /* TELL_HOST for every host that is known of, then TELL_INFO */
     /* keeper to client */
     TELL_STARTED = 192, /* u64: job number */
     TELL_STDOUT,
@@ -77,6 +79,7 @@ enum wire_type {
     TELL_RECEIPT, /* lines for people (name, expected, observed, ok), an empty one, the receipt as JSON */
     TELL_MISSED,  /* u64: so many bytes of output came before what follows and are no longer kept */
     TELL_OFFSET,  /* u64: the number of the first output byte that follows */
+    TELL_HOST,    /* struct msg_host */
 };
 
 enum stop_word {
@@ -114,6 +117,8 @@ enum deed_kind {
     DEED_IMAGE_BUILD, /* of a tar or an OCI archive parts follow, the last of them empty */
     DEED_EXPORT,
     DEED_IMPORT, /* parts follow, the last of them empty */
+    DEED_CUT,         /* count 1: cut it off from every network; 0: take that back */
+    DEED_PANIC,       /* the same of every box */
     DEED_KIND_END
 };
 
@@ -323,11 +328,24 @@ bool msg_attach_parse(const void *p, size_t n, struct msg_attach *ret);
 
 struct msg_info {
     uint64_t version, keeper_pid, init_pid, started_unix_ms, jobs, clients, ended;
-    const char *name, *id, *state;         /* "running" or "frozen" */
-    const char *policy_digest, *memory_by; /* what holds the memory limit */
+    const char *name, *id, *state;                                    /* "running" or "frozen" */
+    const char *policy_digest, *memory_by;                            /* of what holds now; what holds the memory limit */
+    uint64_t cut;                                                     /* bits of enum msg_cut: nothing goes out, by whose word */
+    bool has_network;                                                 /* what follows is counted */
+    uint64_t net_open, net_connections, net_refused, net_in, net_out; /* connections now and in all, refusals, bytes */
 };
+enum msg_cut { MSG_CUT_BOX = 1, MSG_CUT_ALL = 2, MSG_CUT_BITS = 3 };
 void msg_info_write(const struct msg_info *m, struct record_writer *w);
 bool msg_info_parse(const void *p, size_t n, struct msg_info *ret);
+
+/* What was counted for one name, or address, and port. */
+struct msg_host {
+    const char *name; /* quoted */
+    uint16_t port;    /* 0: of several, or of none */
+    uint64_t connections, refused, in, out;
+};
+void msg_host_write(const struct msg_host *m, struct record_writer *w);
+bool msg_host_parse(const void *p, size_t n, struct msg_host *ret);
 
 /* Messages that are one number. */
 bool msg_u64_parse(const void *p, size_t n, uint64_t *ret);

@@ -88,6 +88,20 @@ static void small_messages_round_trip_and_refuse_every_prefix(void **state)
     assert_false(msg_result_parse(mem, w.len, &back));
 }
 
+static void host_round_trips_and_refuses_every_prefix(void **state)
+{
+    (void)state;
+    struct msg_host h = {.name = "x.org", .port = 443, .connections = 1, .refused = 2, .in = 3, .out = UINT64_MAX}, back;
+    struct record_writer w;
+    record_start(&w, mem, sizeof(mem));
+    msg_host_write(&h, &w);
+    for (size_t i = 0; i < w.len; i++)
+        assert_false(msg_host_parse(mem, i, &back));
+    assert_true(msg_host_parse(mem, w.len, &back));
+    assert_string_equal(back.name, "x.org");
+    assert_true(back.port == 443 && back.connections == 1 && back.refused == 2 && back.in == 3 && back.out == UINT64_MAX);
+}
+
 TESTS(cmocka_unit_test(exec_round_trips), cmocka_unit_test(exec_refuses_prefixes_and_trailing_bytes),
       cmocka_unit_test(exec_refuses_unknown_flags_nul_and_nameless_variables),
-      cmocka_unit_test(small_messages_round_trip_and_refuse_every_prefix))
+      cmocka_unit_test(small_messages_round_trip_and_refuse_every_prefix), cmocka_unit_test(host_round_trips_and_refuses_every_prefix))

@@ -2,6 +2,7 @@
 """One fake internet, one box that its rules hold, and a twin of that box for every set of defences that is off."""
 import os
 import pathlib
+import re
 import secrets
 import shutil
 import subprocess
@@ -99,9 +100,9 @@ class Attempt:
         return len(names) if len(names) > self.case.count else None
 
     def refusals(self):
-        """How many the box's audit tells of."""
+        """How many the box's audit tells of, one by one or, where there were many in a second, by their number."""
         audit = self.pale.root / "state" / "pale" / "boxes" / self.pale.box_id(self.box) / "audit"
-        return audit.read_bytes().count(b'"event":"net.deny"')
+        return len(re.findall(rb'"event":"net\.(?:deny|flood)"', audit.read_bytes()))
 
     def is_audited(self):
         return harness.wait_until(lambda: self.refusals() > self.refusals_before, seconds=2, every=0.005)

@@ -168,8 +168,10 @@ class Internet:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self, kind):
-        p = subprocess.Popen([*self.wrap, sys.executable, "-W", "ignore", "-m", "internet.serve", kind, str(self.folder)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}, start_new_session=True)
+        p = subprocess.Popen([*self.wrap, sys.executable, "-W", "ignore", "-m", "internet.serve", kind, str(self.folder)], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE,
+                             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1",
+                                  "LANG": "C.UTF-8"}, start_new_session=True)
         if p.stdout.readline() != b"ready\n":
             p.kill()
             raise Missing(f"the {kind} of the fake internet do not start")
@@ -232,18 +234,24 @@ class Internet:
         pathlib.Path(path).write_text(json.dumps({"network": {"mode": "filtered", "egress": list(rules)}}))
         return path
 
-    def write_hosts(self, text):
-        (self.folder / "hosts").write_text(text)
+    def write(self, name, text):
+        """Changes the host's own hosts or resolv.conf where it stands."""
+        (self.folder / name).write_text(text)
 
-    def write_resolv(self, text):
-        (self.folder / "resolv.conf").write_text(text)
+
+shared = []  # the one of this process, once for each who uses it
 
 
 @contextlib.contextmanager
 def internet():
-    """As a fixture has it: skips where there can be none."""
+    """As a fixture has it: skips where there can be none. Whoever is inside one already shares it: there is a port 80 only once."""
     import pytest
     if trouble():
         pytest.skip(trouble())
-    with Internet() as net:
-        yield net
+    shared.append(shared[-1] if shared else Internet().__enter__())
+    try:
+        yield shared[-1]
+    finally:
+        last = shared.pop()
+        if not shared:
+            last.__exit__()

@@ -68,7 +68,8 @@ def for_go(site):
 
 
 def for_git(site):
-    env = {"PATH": os.defpath, "HOME": "/nowhere", "GIT_CONFIG_NOSYSTEM": "1", **{f"GIT_{w}_{k}": "x@good.test" for w in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}}
+    env = {"PATH": os.defpath, "HOME": "/nowhere", "GIT_CONFIG_NOSYSTEM": "1",
+           **{f"GIT_{w}_{k}": "x@good.test" for w in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}}
     repo = site / "git" / "demo.git"
     run("git", "init", "-q", "-b", "main", site / "work", env=env)
     (site / "work" / "README").write_text(HELLO)
@@ -79,7 +80,7 @@ def for_git(site):
 
 def for_ssh(folder):
     """A server's configuration and a key that it lets in, as whoever runs the tests."""
-    for name in ("host", "user"):
+    for name in ("host", "user") if not (folder / "sshd_config").exists() else ():
         run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / f"{name}_key")
     (folder / "sshd_config").write_text(f"HostKey {folder}/host_key\nAuthorizedKeysFile {folder}/user_key.pub\nUsePAM no\nStrictModes no\nPermitRootLogin yes\n"
                                         "PasswordAuthentication no\nPidFile none\n")

@@ -490,6 +490,11 @@ def do_policy(u, b):
     assert u.run("policy", "ask", b, "write", "/etc/hosts").code == 1
     (u.cwd / "p.yaml").write_text("limits: {memory: 64M}\n")
     assert "limits.memory" in u.ok("policy", "diff", b, "./p.yaml").text
+    assert u.run("policy", "set", b, "limits.memory=1G").code == 125
+    u.ok("stop", b)
+    assert "limits.memory" in u.ok("policy", "set", b, "limits.memory=1G", "env.set=A=1", "env.set=B=2").text
+    assert u.pale.json("policy", "show", "--json", b)["limits"]["memory"]["value"] == 1 << 30 and "B=2" in u.pale.ok("policy", "show", b).text
+    assert u.json("policy", "set", "--json", "--policy", "./p.yaml", b)["changes"] and u.ok("policy", "set", "--policy", "./p.yaml", b).text == "nothing changed\n"
 
 
 def do_presets(u, b):
@@ -603,6 +608,29 @@ def do_guard(u, b):
         u.ok("guard", "live", "--drop", taken["d/.envrc"])
         assert u.json("guard", "--json", "live") == []
         u.ok("rm", "-f", "live")
+
+
+def do_net(u, b):
+    assert u.ok("net", "learn", b).text == u.pale.ok("net", "learn", b).text and "network: none" in u.ok("net", "learn", b).text
+    assert u.json("net", "learn", "--json", b) == {"rules": [], "left_out": [], "not_counted": 0}
+    p = u.start("net", "watch", "--all", "--json", b)
+    u.ok("quarantine", b)
+    line = json.loads(p.stdout.readline())
+    p.kill()
+    assert line["event"] == "net.cut" and line["by"] == "quarantine" and u.run("net", "watch", "nobody").code == 125
+
+
+def do_quarantine(u, b):
+    assert u.json("quarantine", "--json", b) == {"quarantined": 1} and u.pale.json("inspect", "--json", b)["cut"] == "quarantine"
+    assert u.json("inspect", "--json", b)["cut"] == "quarantine" and "by quarantine" in u.ok("inspect", b).text and "(quarantine)" in u.ok("ls").text
+    u.ok("quarantine", "--lift", b)
+    assert "cut" not in u.json("inspect", "--json", b) and u.run("quarantine", "nobody").code == 125
+
+
+def do_panic(u, b):
+    told = u.json("panic", "--json")
+    assert told == {"cut": True, "live": 1, "stopped": 0, "once": 0, "failed": 0} and u.json("ls", "--json")[0]["cut"] == "panic"
+    assert "hold again" in u.ok("panic", "--lift").text and "cut" not in u.pale.json("ls", "--json")[0]
 
 
 def do_serve(u, b):
