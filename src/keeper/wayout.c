@@ -133,6 +133,21 @@ static int say_policy(struct keeper *k, struct pale_err *e)
     return 0;
 }
 
+void wayout_verdict(struct keeper *k, uint64_t number, enum gate_verdict v)
+{
+    say(&k->wayout, GATE_VERDICT, number, (uint32_t)v, -1);
+}
+
+int wayout_answers(struct keeper *k, const struct gate_answer *a, size_t n, struct pale_err *e)
+{
+    own_fd fd = n ? memfd_create("pale-answers", MFD_CLOEXEC) : -1;
+    if (!wayout_is_needed(k) || k->wayout.source.fd < 0)
+        return 0;
+    if ((n && (fd < 0 || !fd_write_full(fd, a, n * sizeof(*a)))) || !say(&k->wayout, GATE_ANSWERS, n, 0, fd))
+        return err_set(e, PALE_GONE, "the box's gateway cannot be told what the operator has answered");
+    return 0;
+}
+
 int wayout_cut(struct keeper *k, bool cut, struct pale_err *e)
 {
     k->wayout.is_cut = cut;
@@ -149,8 +164,7 @@ static const char *kind_name(uint32_t kind)
     return kind < GATE_KINDS && names[kind] ? names[kind] : "other";
 }
 
-/* The command that dialled is known where only one runs. */
-static void add_job(struct keeper *k, struct json *j)
+uint64_t wayout_job(const struct keeper *k)
 {
     const struct kjob *one = NULL;
     size_t n = 0;
@@ -159,8 +173,7 @@ static void add_job(struct keeper *k, struct json *j)
             one = at;
             n++;
         }
-    if (n == 1)
-        json_u64(j, "job", one->id);
+    return n == 1 ? one->id : 0;
 }
 
 static void add_text(struct json *j, const char *key, const char *text, size_t cap)
@@ -187,12 +200,10 @@ static int write_audit(struct keeper *k, const struct gate_message *m, const cha
     } else {
         json_u64(j, "refused", m->number);
     }
-    if (m->type == GATE_ALLOW || m->type == GATE_DENY || m->type == GATE_ASK)
-        add_job(k, j);
+    if ((m->type == GATE_ALLOW || m->type == GATE_DENY) && wayout_job(k))
+        json_u64(j, "job", wayout_job(k));
     if (m->type == GATE_ALLOW || m->type == GATE_END)
         json_u64(j, "flow", m->number);
-    if (m->type == GATE_ASK)
-        json_u64(j, "question", m->number);
     if (m->type == GATE_END) {
         json_u64(j, "in", m->in);
         json_u64(j, "out", m->out);
@@ -208,6 +219,9 @@ static void on_hello(struct keeper *k, const struct gate_message *m)
         json_u64(j, "times", m->number);
         (void)!audit_commit(&k->audit, NULL);
     }
+    question_forget(k); /* who waited is gone */
+    if (question_reread(k, &e) < 0)
+        keeper_note(k, "net.answers", e.text);
     if (say_policy(k, &e) < 0)
         keeper_note(k, "net.lost", e.text);
 }
@@ -237,7 +251,10 @@ static void on_message(struct keeper *k, const struct gate_message *m)
         (void)!write_audit(k, m, "net.flood", NULL);
         break;
     case GATE_ASK:
-        (void)!write_audit(k, m, "net.ask", NULL);
+        question_ask(k, m);
+        break;
+    case GATE_TAKE_BACK:
+        question_take_back(k, m->number);
         break;
     default:
         break;
@@ -270,6 +287,7 @@ static void on_ready(struct loop_source *s, uint32_t events)
     if (take(k, &e) >= 0)
         return;
     keeper_note(k, "net.lost", e.text);
+    question_forget(k);
     loop_remove(&k->loop, s);
     own_close(&s->fd);
 }

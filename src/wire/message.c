@@ -230,6 +230,23 @@ SIMPLE_MESSAGE(preface, FIELD(F_TEXT, msg_preface, caller), FIELD(F_TEXT, msg_pr
 
 SIMPLE_MESSAGE(note, FIELD(F_TEXT, msg_note, event), FIELD(F_TEXT, msg_note, what))
 
+SIMPLE_MESSAGE(question, FIELD(F_TEXT, msg_question, id), FIELD(F_U64, msg_question, state), FIELD(F_TEXT, msg_question, host),
+               FIELD(F_TEXT, msg_question, name), FIELD(F_U64, msg_question, port), FIELD(F_TEXT, msg_question, rule),
+               FIELD(F_U64, msg_question, job), FIELD(F_U64, msg_question, asked_unix_ms), FIELD(F_U64, msg_question, expires_unix_ms),
+               FIELD(F_TEXT, msg_question, by), FIELD(F_TEXT, msg_question, scope))
+
+const char *msg_question_state(const struct msg_question *m)
+{
+    static const char *const names[QUESTION_STATE_COUNT] = {"open", "allowed", "denied", "withdrawn"};
+    return m->state < QUESTION_STATE_COUNT ? names[m->state] : "unknown";
+}
+
+const char *const msg_verdict_scopes[APPLIES_COUNT] = {"once", "box", "project", "always"};
+
+SIMPLE_MESSAGE(verdict, FIELD(F_TEXT, msg_verdict, question), FIELD(F_TEXT, msg_verdict, box), FIELD(F_TEXT, msg_verdict, host),
+               FIELD(F_U64, msg_verdict, port), FIELD(F_BOOL, msg_verdict, allow), FIELD(F_U64, msg_verdict, scope),
+               FIELD(F_U64, msg_verdict, until_unix))
+
 SIMPLE_MESSAGE(attach, FIELD(F_U64, msg_attach, id), FIELD(F_U64, msg_attach, offset))
 
 SIMPLE_MESSAGE(info, FIELD(F_U64, msg_info, version), FIELD(F_U64, msg_info, keeper_pid), FIELD(F_U64, msg_info, init_pid),

@@ -59,11 +59,16 @@ enum wire_type {
     ASK_JOB_INPUT, /* struct msg_job_ref: ASK_STDIN follows, then ASK_INPUT_END; its output goes elsewhere */
     ASK_INPUT_END, /* one byte, 1: the command's input ends with it. Answered when all that came before has been taken: with TELL_JOB, and
                     * after ASK_JOB_INPUT with TELL_DONE */
-    ASK_WATCH,     /* TELL_INFO, then TELL_JOB whenever one begins or ends and TELL_INFO when the box's state changes */
+    ASK_WATCH,     /* TELL_INFO and TELL_QUESTION for each that is open, then TELL_JOB whenever one begins or ends, TELL_INFO when the
+                    * box's state changes, and TELL_QUESTION when one is asked or is open no longer */
     ASK_FREEZE,    /* TELL_DONE once every process of the box stands still. One byte, 1: until the client asks for ASK_THAW or is gone */
     ASK_THAW,      /* TELL_DONE once they go on */
     ASK_PREFACE,   /* struct msg_preface: what there is to know of the request that follows it. Once, and first */
     ASK_NOTE,      /* struct msg_note: a deed on the box that its log is to hold. Answered with TELL_DONE before it is done */
+    ASK_QUESTIONS, /* TELL_QUESTION for each that is open, TELL_DONE */
+    ASK_VERDICT,    /* struct msg_verdict: to a question. TELL_DONE once it is in the log and the connections that wait were told */
+    ASK_REREAD,    /* answers that stand have changed. TELL_DONE when they hold */
+    ASK_BOUND,     /* said of a client by whoever passes him on: what follows is no operator's, who alone answers questions */
     /* keeper to client */
     TELL_STARTED = 192, /* u64: job number */
     TELL_STDOUT,
@@ -76,6 +81,7 @@ enum wire_type {
     TELL_RECEIPT, /* lines for people (name, expected, observed, ok), an empty one, the receipt as JSON */
     TELL_MISSED,  /* u64: so many bytes of output came before what follows and are no longer kept */
     TELL_OFFSET,  /* u64: the number of the first output byte that follows */
+    TELL_QUESTION, /* struct msg_question */
 };
 
 enum stop_word {
@@ -111,6 +117,7 @@ enum deed_kind {
     DEED_GUARD_RELEASE,
     DEED_GUARD_DROP,
     DEED_IMAGE_BUILD, /* of a tar or an OCI archive parts follow, the last of them empty */
+    DEED_VERDICT,     /* sets: struct msg_verdict as approval_write has it */
     DEED_KIND_END
 };
 enum deed_type { DEED_ASK = 1, DEED_DONE, DEED_PART /* bytes, opaque to paled, at most FRAME_DATA_MAX */ };
@@ -306,6 +313,41 @@ struct msg_note {
 };
 void msg_note_write(const struct msg_note *m, struct record_writer *w);
 bool msg_note_parse(const void *p, size_t n, struct msg_note *ret);
+
+/* A question that connections of a box wait for. */
+#define QUESTION_ID_LEN 8
+enum question_state { QUESTION_OPEN, QUESTION_ALLOWED, QUESTION_DENIED, QUESTION_WITHDRAWN, QUESTION_STATE_COUNT };
+struct msg_question {
+    const char *id;           /* hexadecimal digits that no other has */
+    uint64_t state;           /* enum question_state */
+    const char *host;         /* the name or the address that it is about */
+    const char *name;         /* by which the box came to the address; "" */
+    uint64_t port;            /* of TCP */
+    const char *rule;         /* of the policy, that asks */
+    uint64_t job;             /* the command that wants it; 0: not known */
+    uint64_t asked_unix_ms;   /* when */
+    uint64_t expires_unix_ms; /* when nobody will wait any more */
+    const char *by;           /* who answered; "" */
+    const char *scope;        /* for what; "" */
+};
+const char *msg_question_state(const struct msg_question *m);
+void msg_question_write(const struct msg_question *m, struct record_writer *w);
+bool msg_question_parse(const void *p, size_t n, struct msg_question *ret);
+
+/* An answer cites its question whole: one that has changed its meaning under way is refused. */
+enum verdict_scope { APPLIES_ONCE, APPLIES_BOX, APPLIES_PROJECT, APPLIES_ALWAYS, APPLIES_COUNT };
+extern const char *const msg_verdict_scopes[APPLIES_COUNT];
+struct msg_verdict {
+    const char *question; /* its id */
+    const char *box;      /* the id of the box that asks */
+    const char *host;
+    uint64_t port;
+    bool allow;
+    uint64_t scope;      /* enum verdict_scope */
+    uint64_t until_unix; /* in seconds: when it stands no more; 0: never. Not of APPLIES_ONCE */
+};
+void msg_verdict_write(const struct msg_verdict *m, struct record_writer *w);
+bool msg_verdict_parse(const void *p, size_t n, struct msg_verdict *ret);
 
 struct msg_attach {
     uint64_t id;
