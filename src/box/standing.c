@@ -96,8 +96,7 @@ static bool project_of(const struct standing_of *of, char ret[PATH_BYTES_MAX])
     const char *path = of->policy->project != PROJECT_NONE ? of->policy->project_path : NULL;
     const char *end = path || !of->data ? NULL : strrchr(of->data, '/');
     size_t n = path ? strlen(path) : 0;
-    if (end && (size_t)(end - of->data) >= sizeof(inside) - 2 &&
-        memcmp(end - (sizeof(inside) - 2), inside, sizeof(inside) - 1) == 0) {
+    if (end && (size_t)(end - of->data) >= sizeof(inside) - 2 && memcmp(end - (sizeof(inside) - 2), inside, sizeof(inside) - 1) == 0) {
         path = of->data;
         n = (size_t)(end - of->data) - (sizeof(inside) - 2);
     }

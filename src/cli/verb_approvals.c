@@ -15,12 +15,9 @@
 #define LOOK_EVERY_MS 500
 
 static const struct option approvals_options[] = {
-    {"once", 0, NULL, "for the connections that wait (the default)", NULL},
-    {"box", 0, NULL, "whenever this box asks", NULL},
-    {"project", 0, NULL, "whenever a box of the same project asks", NULL},
-    {"always", 0, NULL, "whenever any of your boxes asks", NULL},
-    {"for", 0, "TIME", "… and only for so long from now (2h)", NULL},
-    {0},
+    {"once", 0, NULL, "for the connections that wait (the default)", NULL}, {"box", 0, NULL, "whenever this box asks", NULL},
+    {"project", 0, NULL, "whenever a box of the same project asks", NULL},  {"always", 0, NULL, "whenever any of your boxes asks", NULL},
+    {"for", 0, "TIME", "… and only for so long from now (2h)", NULL},       {0},
 };
 
 static int list(struct args *a, struct remote *r)
@@ -133,8 +130,8 @@ static int answer(struct args *a, struct remote *r)
     for (int i = 1; i < a->count; i++) {
         const struct inquiry *q = inquiry_find(&l, a->word[i]);
         if (!q) {
-            err_set(&e, PALE_NOT_FOUND, "no box asks a question %s, or nobody waits for it any more; `pale approvals` lists those that are open",
-                    a->word[i]);
+            err_set(&e, PALE_NOT_FOUND,
+                    "no box asks a question %s, or nobody waits for it any more; `pale approvals` lists those that are open", a->word[i]);
             return cli_fail(a, &e);
         }
         if (inquiry_answer(r, q, &given, &e) < 0)

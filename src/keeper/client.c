@@ -431,17 +431,6 @@ static void note(struct client *c, const struct frame *f)
     client_finish(c);
 }
 
-static void reread(struct client *c)
-{
-    struct pale_err e = {0};
-    if (question_reread(c->k, &e) < 0) {
-        client_error(c, e.code, e.text);
-        return;
-    }
-    client_send(c, TELL_DONE, NULL, 0);
-    client_finish(c);
-}
-
 static void stop(struct client *c, uint8_t word)
 {
     struct keeper *k = c->k;
@@ -513,23 +502,12 @@ static bool take_frame(struct client *c, const struct frame *f)
     case ASK_NOTE:
         note(c, f);
         return true;
-    case ASK_QUESTIONS:
-        question_list(c);
-        return true;
-    case ASK_VERDICT:
-        question_answer(c, f);
-        return true;
-    case ASK_REREAD:
-        reread(c);
-        return true;
-    case ASK_BOUND:
-        c->bound = true;
-        return true;
     case ASK_STOP:
         stop(c, f->len == 1 ? f->data[0] : 0);
         return true;
     default:
-        client_error(c, PALE_PROTOCOL, "unknown request");
+        if (!question_frame(c, f))
+            client_error(c, PALE_PROTOCOL, "unknown request");
         return true;
     }
 }

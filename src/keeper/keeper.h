@@ -350,8 +350,8 @@ void question_take_back(struct keeper *k, uint64_t number);
 /* The gateway begins anew, or is gone: nobody waits any more. */
 void question_forget(struct keeper *k);
 void question_tell_all(struct client *c);
-void question_list(struct client *c);
-void question_answer(struct client *c, const struct frame *f);
+/* A request about questions; false if it is none. */
+bool question_frame(struct client *c, const struct frame *f);
 /* Reads the answers that stand and has the gateway hold them. */
 int question_reread(struct keeper *k, struct pale_err *e) MUST_CHECK;
 

@@ -57,13 +57,6 @@ void question_tell_all(struct client *c)
             tell(c, &c->k->questions.item[i], QUESTION_OPEN, "", "");
 }
 
-void question_list(struct client *c)
-{
-    question_tell_all(c);
-    client_send(c, TELL_DONE, NULL, 0);
-    client_finish(c);
-}
-
 /* --- asking --- */
 
 /* What it is about, in words that can be cited; false: the gateway talks nonsense. */
@@ -183,8 +176,8 @@ static struct question *cited(struct client *c, const struct msg_verdict *m)
         return NULL;
     }
     if (!q) {
-        snprintf(text, sizeof(text), "question %s is not open: it was answered, or nobody waits any more; `pale approvals` lists those that are",
-                 shown);
+        snprintf(text, sizeof(text),
+                 "question %s is not open: it was answered, or nobody waits any more; `pale approvals` lists those that are", shown);
         client_error(c, PALE_NOT_FOUND, text);
         return NULL;
     }
@@ -196,7 +189,7 @@ static struct question *cited(struct client *c, const struct msg_verdict *m)
     return q;
 }
 
-void question_answer(struct client *c, const struct frame *f)
+static void answer(struct client *c, const struct frame *f)
 {
     struct keeper *k = c->k;
     struct msg_verdict m;
@@ -295,4 +288,38 @@ int question_reread(struct keeper *k, struct pale_err *e)
     else
         loop_disarm(&k->loop, &k->questions.expiry);
     return wayout_answers(k, a, n, e);
+}
+
+/* --- requests --- */
+
+static void finish(struct client *c, int r, const struct pale_err *e)
+{
+    if (r < 0) {
+        client_error(c, e->code, e->text);
+        return;
+    }
+    client_send(c, TELL_DONE, NULL, 0);
+    client_finish(c);
+}
+
+bool question_frame(struct client *c, const struct frame *f)
+{
+    struct pale_err e = {0};
+    switch (f->type) {
+    case ASK_QUESTIONS:
+        question_tell_all(c);
+        finish(c, 0, &e);
+        return true;
+    case ASK_VERDICT:
+        answer(c, f);
+        return true;
+    case ASK_REREAD:
+        finish(c, question_reread(c->k, &e), &e);
+        return true;
+    case ASK_BOUND:
+        c->bound = true;
+        return true;
+    default:
+        return false;
+    }
 }

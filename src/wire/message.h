@@ -66,7 +66,7 @@ enum wire_type {
     ASK_PREFACE,   /* struct msg_preface: what there is to know of the request that follows it. Once, and first */
     ASK_NOTE,      /* struct msg_note: a deed on the box that its log is to hold. Answered with TELL_DONE before it is done */
     ASK_QUESTIONS, /* TELL_QUESTION for each that is open, TELL_DONE */
-    ASK_VERDICT,    /* struct msg_verdict: to a question. TELL_DONE once it is in the log and the connections that wait were told */
+    ASK_VERDICT,   /* struct msg_verdict: to a question. TELL_DONE once it is in the log and the connections that wait were told */
     ASK_REREAD,    /* answers that stand have changed. TELL_DONE when they hold */
     ASK_BOUND,     /* said of a client by whoever passes him on: what follows is no operator's, who alone answers questions */
     /* keeper to client */
@@ -78,9 +78,9 @@ enum wire_type {
     TELL_INFO,   /* struct msg_info */
     TELL_JOB,    /* struct msg_job, one per job */
     TELL_DONE,
-    TELL_RECEIPT, /* lines for people (name, expected, observed, ok), an empty one, the receipt as JSON */
-    TELL_MISSED,  /* u64: so many bytes of output came before what follows and are no longer kept */
-    TELL_OFFSET,  /* u64: the number of the first output byte that follows */
+    TELL_RECEIPT,  /* lines for people (name, expected, observed, ok), an empty one, the receipt as JSON */
+    TELL_MISSED,   /* u64: so many bytes of output came before what follows and are no longer kept */
+    TELL_OFFSET,   /* u64: the number of the first output byte that follows */
     TELL_QUESTION, /* struct msg_question */
 };
 
