@@ -65,7 +65,8 @@ def remove_root(root):
 class Pale:
     """Runs pale with private HOME and XDG folders below `root`, which must be a short path: sockets go there."""
 
-    def __init__(self, root, build=BUILD, **env):
+    def __init__(self, root, build=BUILD, wrap=(), **env):
+        self.wrap = list(wrap)  # a command that enters another namespace first
         self.root = pathlib.Path(root)
         self.build = pathlib.Path(build)
         self.program = str(self.build / "pale")
@@ -91,7 +92,7 @@ class Pale:
         args = [a if isinstance(a, bytes) else str(a) for a in args]
         if args and args[0] in ("create", "run"):
             self.names |= {a for a in args if isinstance(a, str) and re.fullmatch("[a-z0-9-]{1,63}", a)}
-        p = subprocess.Popen([self.program, *args], stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+        p = subprocess.Popen([*self.wrap, self.program, *args], stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**self.env, **(env or {})}, cwd=cwd or self.home)
         try:
             out, err = p.communicate(input, timeout=timeout)
@@ -126,18 +127,21 @@ class Pale:
     def start(self, *args, **more):
         """A pale that runs beside the test; ended with it."""
         options = dict(stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env, cwd=self.home)
-        p = subprocess.Popen([self.program, *map(str, args)], **{**options, **more})
+        p = subprocess.Popen([*self.wrap, self.program, *map(str, args)], **{**options, **more})
         self.children.append(p)
         return p
 
     def weakened(self, switches):
-        other = Pale(self.root, WEAK)
+        other = Pale(self.root, WEAK, self.wrap)
         other.env["PALE_WEAKEN"] = switches + ",receipt"  # else the prober would end the twin before the attack is tried
         return other
 
+    def box_id(self, name):
+        return hashlib.sha256(f"{self.root}/data/pale/boxes/{name}".encode()).hexdigest()[:16]
+
     def ids(self):
         """Ids of every box this home has ever had, as far as we have seen their names, and of its one-shot boxes."""
-        found = {hashlib.sha256(f"{self.root}/data/pale/boxes/{n}".encode()).hexdigest()[:16] for n in self.names}
+        found = {self.box_id(n) for n in self.names}
         found |= self.more_ids
         runs = self.root / "state" / "pale" / "runs.audit"
         return found | set(re.findall(r'"id":"([0-9a-f]{16})"', runs.read_text(errors="replace"))) if runs.exists() else found

@@ -28,6 +28,7 @@ void crossing_begin(struct flow *f)
         return;
     } else if (f->is_tls) {
         f->state = FLOW_HELLO;
+        f->due_ms = clock_ms() + HELLO_MS;
         f->up.may_pass = f->seen;
         if (relay_move(f->g, &f->up, f->client.fd, f->server.fd) == RELAY_BROKEN) {
             flow_reset(f);

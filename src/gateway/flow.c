@@ -22,6 +22,7 @@
 
 #define ORIGINAL_DST 80 /* SO_ORIGINAL_DST and IP6T_SO_ORIGINAL_DST */
 #define ACCEPTS_PER_TURN 64
+#define REST_MAX 32
 
 /* "access denied", of TLS: what a client reads before it has begun to speak in secret. */
 static const uint8_t tls_refusal[] = {0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x31};
@@ -86,6 +87,19 @@ static void close_source(struct flow *f, struct loop_source *s)
     own_close(&s->fd);
 }
 
+/* A rule has no bytes left for it. */
+static void exhaust(struct flow *f)
+{
+    const struct refusal r = {.kind = GATE_TCP,
+                              .name = f->name.len ? f->name.text : NULL,
+                              .address = &f->at,
+                              .port = f->port,
+                              .rule = "network.egress",
+                              .why = "the bytes that its rule allows are used up; the connection was cut"};
+    liaison_deny(f->g, &r);
+    flow_reset(f);
+}
+
 /* What has passed since this was last done. */
 static void count_bytes(struct flow *f)
 {
@@ -100,6 +114,15 @@ static void count_bytes(struct flow *f)
     m->host[f->host].out += out;
     f->counted_in += in;
     f->counted_out += out;
+}
+
+bool flow_count(struct flow *f)
+{
+    count_bytes(f);
+    if (!f->is_counted || (verdict_left(f, QUOTA_BYTES_OUT) && verdict_left(f, QUOTA_BYTES_IN)))
+        return true;
+    exhaust(f);
+    return false;
 }
 
 void flow_drop(struct flow *f)
@@ -201,8 +224,9 @@ void flow_wait_for(const struct loop_source *s, size_t n)
 void flow_say(struct flow *f, const void *p, size_t n)
 {
     char rest[4096];
-    while (recv(f->client.fd, rest, sizeof(rest), MSG_DONTWAIT) > 0)
-        ; /* what is left unread would reset the connection, and the client would not hear us */
+    /* What is left unread would reset the connection, and the client would not hear us. Who sends faster than this is not waited for. */
+    for (int i = 0; i < REST_MAX && recv(f->client.fd, rest, sizeof(rest), MSG_DONTWAIT) > 0; i++)
+        ;
     flow_wait_for(&f->client, 0);
     (void)!send(f->client.fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
     shutdown(f->client.fd, SHUT_WR);
@@ -249,28 +273,13 @@ void flow_fail(struct flow *f, const char *why)
 
 /* --- bytes --- */
 
-/* A rule has no bytes left for it. */
-static void exhaust(struct flow *f)
-{
-    const struct refusal r = {.kind = GATE_TCP,
-                              .name = f->name.len ? f->name.text : NULL,
-                              .address = &f->at,
-                              .port = f->port,
-                              .rule = "network.egress",
-                              .why = "the bytes that its rule allows are used up; the connection was cut"};
-    liaison_deny(f->g, &r);
-    flow_reset(f);
-}
-
 static void move(struct flow *f)
 {
+    if (!flow_count(f))
+        return;
     if (f->is_counted && f->state == FLOW_OPEN) {
         f->up.may_pass = verdict_left(f, QUOTA_BYTES_OUT);
         f->down.may_pass = verdict_left(f, QUOTA_BYTES_IN);
-        if (!f->up.may_pass || !f->down.may_pass) {
-            exhaust(f);
-            return;
-        }
     }
     enum relay up = relay_move(f->g, &f->up, f->client.fd, f->server.fd);
     enum relay down = up == RELAY_BROKEN ? up : relay_move(f->g, &f->down, f->server.fd, f->client.fd);

@@ -34,6 +34,7 @@
 #define FIRST_BYTES_MS 15000 /* a connection that neither speaks nor is spoken to for so long is over */
 #define SILENT_MS 250        /* after which a dialler is taken for one that waits for the server to speak first */
 #define DIAL_MS 15000
+#define HELLO_MS 60000 /* between the messages in which TLS is agreed on */
 #define ASK_MS 120000
 #define LINGER_MS 2000
 #define TICK_MS 100
@@ -249,6 +250,8 @@ void verdict_judge(const struct gateway *g, const struct egress_question *q, uns
 void verdict_flow(const struct flow *f, bool final, struct judgement *ret);
 /* May the name be looked up for the box at all? */
 void verdict_name(const struct gateway *g, const struct hostname *name, struct judgement *ret);
+/* Does any rule, or the mode, depend on whom a connection is for? Then nobody may hide it. */
+bool verdict_minds_names(const struct gateway *g);
 /* A connection counts in its rules from now on; false, and j says why, if one of them is full. */
 bool verdict_take(struct flow *f, struct judgement *j);
 void verdict_give_back(struct flow *f);
@@ -292,6 +295,8 @@ void flow_on_server(struct loop_source *s, uint32_t events);
 /* Every connection is judged again: what may not be any more is cut. */
 void flow_judge_all(struct gateway *g);
 void flow_tick(struct gateway *g, int64_t now);
+/* Counts what has passed; false: a rule has no bytes left for it, and it was cut. */
+bool flow_count(struct flow *f);
 /* Its end. After any of these the slot may be another's. */
 void flow_drop(struct flow *f);
 void flow_reset(struct flow *f); /* … so that the client's next call says that it was reset */

@@ -67,7 +67,7 @@ static void read_hello(struct flow *f, const uint8_t *p, size_t n, bool ended)
         flow_refuse(f, "TLS", r < 0 ? hello_say(h.wrong) : "the connection ended within its first message");
         return;
     }
-    if (h.has_ech && !is_weak(f->g->weaken, WEAKEN_GATE_ECH)) {
+    if (h.has_ech && verdict_minds_names(f->g)) {
         flow_refuse(f, "TLS", "a name that is encrypted (ECH) cannot be held to a rule; turn ECH off in this program");
         return;
     }
@@ -169,6 +169,7 @@ void opening_again(struct flow *f, bool ended)
     }
     flow_wait_for(&f->client, 0);
     f->state = FLOW_OPEN;
+    f->due_ms = INT64_MAX;
     f->up.may_pass = UINT64_MAX;
     flow_watch(f);
 }
@@ -188,8 +189,10 @@ void opening_greeting(struct flow *f)
     flow_wait_for(&f->server, 0);
     f->down.may_pass = UINT64_MAX;
     f->state = r == 1 ? FLOW_AGAIN : FLOW_OPEN;
-    if (r != 1)
+    if (r != 1) {
         f->up.may_pass = UINT64_MAX;
+        f->due_ms = INT64_MAX;
+    }
 }
 
 /* It has said nothing so far. Some protocols begin with the server: it may speak, if the connection may be without a name from the

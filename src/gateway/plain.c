@@ -369,5 +369,6 @@ void plain_step(struct flow *f)
         if (!up && !down)
             break;
     }
-    flow_watch(f);
+    if (flow_count(f))
+        flow_watch(f);
 }

@@ -159,6 +159,14 @@ void verdict_name(const struct gateway *g, const struct hostname *name, struct j
         ret->is_exact |= g->policy.egress[i].domain && strcmp(g->policy.egress[i].domain, name->text) == 0;
 }
 
+bool verdict_minds_names(const struct gateway *g)
+{
+    bool minds = g->policy.network < NETWORK_OPEN;
+    for (size_t i = 0; i < g->policy.egress_count; i++)
+        minds |= g->policy.egress[i].domain != NULL;
+    return minds && !is_weak(g->weaken, WEAKEN_GATE_ECH);
+}
+
 /* --- what rules count --- */
 
 /* Counts go with the text of a rule, so that they outlive a change of policy, and this process. */
