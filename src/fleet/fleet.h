@@ -29,6 +29,7 @@ struct lookout {
     uint64_t out_bytes, cpu_us; /* of commands that ended since we watch */
     uint64_t calls;             /* requests of ours to its keeper that are under way */
     char memory_by[64], policy_digest[SHA256_HEX];
+    struct pending *pending; /* fleet/pending.h */
 };
 
 #define FLEET_BUCKETS 1024u

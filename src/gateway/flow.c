@@ -325,6 +325,10 @@ static void on_client(struct loop_source *s, uint32_t events)
     case FLOW_OPEN:
         move(f);
         return;
+    case FLOW_ASK:
+        /* It may only have said all it wants to say, but most who hang up are gone, and then a person is asked for nobody. */
+        flow_drop(f);
+        return;
     default:
         /* It waits for us. A client that has said all it wants to say may wait for the answer; one that is gone does not. */
         if (events & (EPOLLHUP | EPOLLERR))

@@ -175,7 +175,7 @@ SIMPLE_MESSAGE(deed, FIELD(F_U64, msg_deed, kind), FIELD(F_TEXT, msg_deed, id), 
                FIELD(F_U64, msg_deed, count), FIELD(F_BOOL, msg_deed, force), FIELD(F_BOOL, msg_deed, again),
                FIELD(F_BOOL, msg_deed, automatic), FIELD(F_BOOL, msg_deed, by_hand), FIELD(F_TEXT, msg_deed, paths),
                FIELD(F_TEXT, msg_deed, until), FIELD(F_TEXT, msg_deed, form), FIELD(F_BOOL, msg_deed, guarded),
-               FIELD(F_BOOL, msg_deed, dry), FIELD(F_BOOL, msg_deed, images))
+               FIELD(F_BOOL, msg_deed, dry), FIELD(F_BOOL, msg_deed, images), FIELD(F_U64, msg_deed, for_ms))
 
 SIMPLE_MESSAGE(deed_done, FIELD(F_U64, msg_deed_done, code), FIELD(F_TEXT, msg_deed_done, text), FIELD(F_TEXT, msg_deed_done, id),
                FIELD(F_TEXT, msg_deed_done, name))

@@ -117,7 +117,8 @@ enum deed_kind {
     DEED_GUARD_RELEASE,
     DEED_GUARD_DROP,
     DEED_IMAGE_BUILD, /* of a tar or an OCI archive parts follow, the last of them empty */
-    DEED_VERDICT,     /* sets: struct msg_verdict as approval_write has it */
+    DEED_VERDICT,     /* to question `name` about the host in `sets`, port `count`: yes if `force`; `form`: the scope, for_ms: how long it
+                         stands */
     DEED_KIND_END
 };
 enum deed_type { DEED_ASK = 1, DEED_DONE, DEED_PART /* bytes, opaque to paled, at most FRAME_DATA_MAX */ };
@@ -147,6 +148,7 @@ struct msg_deed {
     bool guarded;         /* DEED_APPLY: also what the host would run or obey */
     bool dry;             /* DEED_APPLY, DEED_GC: tell what would become of each, change nothing */
     bool images;          /* DEED_GC: also images that nobody needs */
+    uint64_t for_ms;      /* DEED_VERDICT */
 };
 void msg_deed_write(const struct msg_deed *m, struct record_writer *w);
 bool msg_deed_parse(const void *p, size_t n, struct msg_deed *ret);

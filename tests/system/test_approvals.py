@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A connection that a rule asks about waits for the operator; his answer is for that question and for no other."""
+import json
+import os
+import pathlib
+import stat
+import time
+
+import pytest
+import wire
+from harness import wait_until
+from internet import internet
+
+RULES = ["good.test=ask", "other.test", "*.ok.test=ask", "echo.test:9999=ask", "evil.test=deny", "private-10.ok.test=ask", "10.0.0.0/8=ask", "slow.test"]
+GET = ["curl", "-sS", "-m", "25"]
+
+
+@pytest.fixture(scope="module")
+def net():
+    with internet() as n:
+        yield n
+
+
+@pytest.fixture
+def world(net, pale):
+    pale.wrap = net.wrap
+    pale.net = net
+    policy = pale.root / "policy.json"
+    policy.write_text(json.dumps({"network": {"mode": "filtered", "egress": RULES}}))
+    pale.policy = policy
+    pale.create("b", "--policy", policy)
+    return pale
+
+
+def questions(pale):
+    return pale.json("approvals", "--json")
+
+
+def asked(pale, host=None, count=1):
+    """The questions that are open, once there are so many."""
+    found = wait_until(lambda: [q for q in questions(pale) if host in (None, q["host"])] if len(questions(pale)) >= count else None, 8)
+    assert found and len(found) >= count, f"{host}: {questions(pale)}"
+    return found
+
+
+def fetch(pale, url, box="b", *more):
+    return pale.start("exec", "-q", box, "--", *GET, *more, url)
+
+
+def ended(process, seconds=20):
+    out, err = process.communicate(timeout=seconds)
+    return process.returncode, out.decode(), err.decode()
+
+
+def audit(pale, event, box="b"):
+    lines = (json.loads(x) for x in pale.ok("audit", "--json", box).text.splitlines())
+    return [x for x in lines if x["event"] == event]
+
+
+def cite(question, **other):
+    """An answer as the keeper's protocol has it."""
+    q = {**question, "allow": 1, "scope": 0, "until": 0, **other}
+    return wire.record(q["id"], q["box"], q["host"], q["port"], q["allow"], q["scope"], q["until"])
+
+
+def keeper(pale, box="b"):
+    return wire.Keeper(pale.root / "run" / "pale" / f"{pale.box_id(box)}.sock")
+
+
+def tell(pale, payload, *before):
+    """What the keeper answers: the name of the frame, and the record's fields."""
+    k = keeper(pale)
+    for kind in before:
+        k.ask(kind)
+    k.ask("ASK_VERDICT", payload)
+    name, data = k.next()
+    return name, wire.texts_and_numbers(data) if name == "TELL_ERROR" else None
+
+
+def test_a_connection_waits_until_it_is_allowed_and_others_go_on(world):
+    mark = world.net.mark()
+    waiting = fetch(world, "http://good.test/x")
+    [q] = asked(world, "good.test")
+    assert (q["box"], q["box_name"], q["port"], q["rule"]) == (world.box_id("b"), "b", 80, "network.egress good.test=ask") and q["job"] == 1
+    assert world.net.canary in world.exec("b", *GET, "http://other.test/y", flags=["-q"], expect=0).text
+    assert waiting.poll() is None and not [e for e in world.net.events(mark) if e.get("host", "").startswith("good.test") or e.get("name") == "good.test"]
+    world.ok("approvals", "allow", q["id"])
+    code, out, _ = ended(waiting)
+    assert code == 0 and world.net.canary in out
+    [answered] = audit(world, "net.answered")
+    assert (answered["question"], answered["answer"], answered["scope"], answered["host"], answered["port"], answered["caller"]) == (q["id"], "allow", "once", "good.test", 80, "local")
+    allowed = next(a for a in audit(world, "net.allow") if a["host"] == "good.test")
+    assert answered["seq"] < allowed["seq"] and audit(world, "net.ask")[0]["question"] == q["id"]
+    assert questions(world) == []
+    # Once is once.
+    again = fetch(world, "http://good.test/x")
+    assert asked(world, "good.test")[0]["id"] != q["id"]
+    world.ok("approvals", "deny", asked(world)[0]["id"])
+    ended(again)
+
+
+def test_a_no_is_readable(world):
+    waiting = fetch(world, "http://good.test/x")
+    world.ok("approvals", "deny", asked(world)[0]["id"])
+    code, out, _ = ended(waiting)
+    assert "the operator said no" in out and world.net.canary not in out
+    tls = fetch(world, "https://good.test/x")
+    world.ok("approvals", "deny", asked(world)[0]["id"])
+    code, out, err = ended(tls)
+    assert code != 0 and world.net.canary not in out
+    assert [a["answer"] for a in audit(world, "net.answered")] == ["deny", "deny"]
+    assert any(d.get("reason") == "the operator said no" for d in audit(world, "net.deny"))
+
+
+def test_one_question_for_all_who_want_the_same_and_its_end_with_the_last(world):
+    many = [fetch(world, f"http://good.test/{i}") for i in range(4)]
+    other = fetch(world, "https://good.test/")
+    assert sorted(q["port"] for q in asked(world, count=2)) == [80, 443]
+    time.sleep(0.5)
+    assert len(questions(world)) == 2
+    many.pop().terminate()
+    time.sleep(0.5)
+    assert len(questions(world)) == 2, "one of those who wait has gone, and the question with it"
+    world.ok("approvals", "allow", next(q["id"] for q in questions(world) if q["port"] == 80))
+    assert all(world.net.canary in ended(p)[1] for p in many)
+    other.terminate()
+    assert wait_until(lambda: questions(world) == [])
+
+
+def test_an_answer_cites_its_question_whole(world):
+    waiting = fetch(world, "http://good.test/x")
+    [q] = asked(world)
+    wrong = [({"id": "00000000"}, "not open"), ({"host": "other.test"}, "is about good.test port 80"), ({"port": 443}, "is about good.test port 80"),
+             ({"box": "0" * 16}, "another box")]
+    for change, why in wrong:
+        name, error = tell(world, cite(q, **change))
+        assert name == "TELL_ERROR" and why in error[1], (change, error)
+    for payload in (cite(q, scope=4), cite(q, scope=0, until=99999999999), cite(q)[:-1], b""):
+        assert tell(world, payload)[0] == "TELL_ERROR"
+    assert waiting.poll() is None and audit(world, "net.answered") == [] and len(questions(world)) == 1
+    assert tell(world, cite(q))[0] == "TELL_DONE"
+    assert world.net.canary in ended(waiting)[1]
+    # The same words a second time are about nothing.
+    name, error = tell(world, cite(q))
+    assert name == "TELL_ERROR" and "not open" in error[1]
+
+
+def test_an_address_is_asked_about_by_itself(world):
+    """A yes to one address is none to another, and a yes to a name is none to a private address that it leads to."""
+    one, two = fetch(world, "http://10.0.0.5/"), fetch(world, "http://10.0.0.6/")
+    found = asked(world, count=2)
+    assert sorted(q["host"] for q in found) == ["10.0.0.5", "10.0.0.6"]
+    world.ok("approvals", "allow", next(q["id"] for q in found if q["host"] == "10.0.0.5"))
+    assert world.net.canary in ended(one)[1] and two.poll() is None
+    world.ok("approvals", "deny", asked(world)[0]["id"])
+    assert world.net.canary not in ended(two)[1]
+    named = fetch(world, "http://private-10.ok.test/")
+    [q] = asked(world)
+    assert q["host"] == "private-10.ok.test"
+    world.ok("approvals", "allow", q["id"])
+    [q] = asked(world, "10.0.0.5")
+    assert q["via"] == "private-10.ok.test" and named.poll() is None
+    world.ok("approvals", "allow", q["id"])
+    assert world.net.canary in ended(named)[1]
+
+
+def test_what_a_policy_denies_is_not_asked_about_and_no_answer_opens_it(world):
+    waiting = fetch(world, "http://good.test/")
+    world.ok("approvals", "allow", asked(world)[0]["id"], "--always")
+    ended(waiting)
+    narrow = world.root / "narrow.json"
+    narrow.write_text(json.dumps({"network": {"mode": "filtered", "egress": ["other.test"]}}))
+    world.create("c", "--policy", narrow)
+    assert world.net.canary not in world.exec("c", *GET, "http://good.test/", flags=["-q"]).text
+    assert audit(world, "net.ask", "c") == []
+    assert world.net.canary not in world.exec("b", *GET, "http://evil.test/", flags=["-q"]).text
+
+
+@pytest.mark.parametrize("scope", ["--box", "--always"])
+def test_an_answer_that_stands_outlives_the_box_s_keeper(world, scope):
+    world.create("c", "--policy", world.policy)
+    waiting = fetch(world, "http://good.test/x")
+    world.ok("approvals", "allow", asked(world)[0]["id"], scope)
+    ended(waiting)
+    world.ok("stop", "b")
+    assert world.net.canary in world.exec("b", *GET, "http://good.test/z", flags=["-q"], expect=0).text
+    other = fetch(world, "http://good.test/z", "c")
+    if scope == "--always":
+        assert world.net.canary in ended(other)[1]
+    else:
+        world.ok("approvals", "deny", asked(world)[0]["id"])
+        ended(other)
+    # Another port is another question.
+    tls = fetch(world, "https://good.test/x")
+    assert asked(world)[0]["port"] == 443
+    tls.terminate()
+    lists = [p for p in world.root.rglob("approvals*") if p.is_file()] + [p for p in world.root.rglob("always")]
+    assert lists and all(stat.S_IMODE(p.stat().st_mode) == 0o600 for p in lists)
+
+
+def test_an_answer_for_a_project_is_for_its_boxes_alone(world):
+    for name in ("one", "two"):
+        (world.home / name).mkdir()
+        policy = {"network": {"mode": "filtered", "egress": RULES}, "project": {"mode": "ro", "path": str(world.home / name)}}
+        (world.root / f"{name}.json").write_text(json.dumps(policy))
+    for folder, box in (("one", "p"), ("one", "q"), ("two", "r")):
+        world.create(box, "--policy", world.root / f"{folder}.json")
+    waiting = fetch(world, "http://good.test/x", "p")
+    world.ok("approvals", "allow", asked(world)[0]["id"], "--project", "--for", "1h")
+    assert world.net.canary in ended(waiting)[1]
+    assert world.net.canary in world.exec("q", *GET, "http://good.test/x", flags=["-q"]).text
+    stranger = fetch(world, "http://good.test/x", "r")
+    [q] = asked(world)
+    assert q["box_name"] == "r"
+    stranger.terminate()
+    assert wait_until(lambda: questions(world) == [])
+    # A box of the user's own has no project.
+    own = fetch(world, "http://good.test/x", "b")
+    done = world.run("approvals", "allow", asked(world)[0]["id"], "--project", expect=125)
+    assert "belongs to no project" in done.errors and own.poll() is None
+    own.terminate()
+
+
+def test_an_answer_expires_and_cuts_what_it_had_opened(world):
+    slow = world.start("exec", "-q", "b", "--", "python3", "-c",
+                       "import socket\ns=socket.create_connection(('echo.test',9999)); s.send(b'a'); print(s.recv(9), flush=True)\ntry: print(s.recv(9))\nexcept OSError as e: print(e)")
+    world.ok("approvals", "allow", asked(world, "echo.test")[0]["id"], "--box", "--for", "3s")
+    began = time.monotonic()
+    state = next((world.root / "state").rglob("approvals"))
+    assert state.read_text().startswith("allow echo.test 9999 ")
+    code, out, _ = ended(slow)
+    # The one that waited was granted for itself; it is another that the end of the answer asks about.
+    assert "b'a'" in out or code == 0
+    time.sleep(max(0, 4.2 - (time.monotonic() - began)))
+    again = fetch(world, "telnet://echo.test:9999")
+    assert asked(world, "echo.test")
+    again.terminate()
+    assert [a["standing"] for a in audit(world, "net.answers")] == [1, 0]
+
+
+def test_deny_that_stands_is_not_asked_again(world):
+    waiting = fetch(world, "http://good.test/x")
+    world.ok("approvals", "deny", asked(world)[0]["id"], "--box")
+    ended(waiting)
+    out = world.exec("b", *GET, "http://good.test/x", flags=["-q"]).text
+    assert "the operator has said no to it" in out and questions(world) == [] and len(audit(world, "net.ask")) == 1
+
+
+def test_a_standing_answer_reaches_connections_that_wait_in_other_boxes(world):
+    world.create("c", "--policy", world.policy)
+    here, there = fetch(world, "http://good.test/x"), fetch(world, "http://good.test/x", "c")
+    found = asked(world, count=2)
+    world.ok("approvals", "allow", found[0]["id"], "--always")
+    assert world.net.canary in ended(here)[1] and world.net.canary in ended(there)[1]
+    assert wait_until(lambda: questions(world) == [])
+
+
+def test_a_thousand_questions_are_bounded(world):
+    script = """import socket, time
+socks = []
+for i in range(1000):
+    s = socket.socket(); s.setblocking(False)
+    try: s.connect((socket.gethostbyname(f'n{i}.ok.test'), 80))
+    except (BlockingIOError, OSError): pass
+    socks.append(s)
+    try: s.send(f'GET / HTTP/1.1\\r\\nHost: n{i}.ok.test\\r\\n\\r\\n'.encode())
+    except OSError: time.sleep(0.001)
+for i, s in enumerate(socks):
+    s.setblocking(False)
+    try: s.send(f'GET / HTTP/1.1\\r\\nHost: n{i}.ok.test\\r\\n\\r\\n'.encode())
+    except OSError: pass
+print('sent', flush=True)
+time.sleep(30)
+"""
+    flood = world.start("exec", "-q", "b", "--", "python3", "-c", script)
+    assert wait_until(lambda: len(questions(world)) == 64, 20)
+    assert world.net.canary in world.exec("b", *GET, "http://other.test/y", flags=["-q"], expect=0).text
+    world.ok("approvals", "deny", *[q["id"] for q in questions(world)[:10]])
+    time.sleep(1)
+    assert len(questions(world)) <= 64 and len(audit(world, "net.ask")) <= 240
+    assert any("too many questions" in d.get("reason", "") for d in audit(world, "net.deny"))
+    flood.kill()
+    assert wait_until(lambda: questions(world) == [], 20)
+
+
+def test_a_box_that_runs_once_asks_nobody(world):
+    done = world.run("run", "-q", "--policy", world.policy, "--", *GET, "http://good.test/x")
+    assert "nobody can be asked" in done.text
+    waiting = fetch(world, "http://good.test/x")
+    world.ok("approvals", "allow", asked(world)[0]["id"], "--always")
+    ended(waiting)
+    assert world.net.canary in world.run("run", "-q", "--policy", world.policy, "--", *GET, "http://good.test/x").text
+
+
+def test_watch_shows_questions_as_they_come(world):
+    watch = world.start("approvals", "watch", "--json")
+    waiting = fetch(world, "http://good.test/x")
+    first = json.loads(watch.stdout.readline())
+    assert first["state"] == "open" and first["host"] == "good.test"
+    world.ok("approvals", "deny", first["id"])
+    second = json.loads(watch.stdout.readline())
+    assert second["state"] == "closed" and second["id"] == first["id"]
+    ended(waiting)
+    watch.terminate()
+    assert watch.wait(5) == 0
+
+
+def test_a_client_that_is_passed_on_cannot_answer(world):
+    waiting = fetch(world, "http://good.test/x")
+    [q] = asked(world)
+    name, error = tell(world, cite(q), "ASK_BOUND")
+    assert name == "TELL_ERROR" and "only the operator" in error[1]
+    assert waiting.poll() is None and audit(world, "net.answered") == []
+    waiting.terminate()
+
+
+def test_lists_that_make_no_sense_answer_nothing(world):
+    waiting = fetch(world, "http://good.test/x")
+    world.ok("approvals", "allow", asked(world)[0]["id"], "--box")
+    ended(waiting)
+    path = next((world.root / "state").rglob("approvals"))
+    path.write_text(path.read_text() + "allow *.test 80 0\n")
+    world.ok("stop", "b")
+    waiting = fetch(world, "http://good.test/x")
+    [q] = asked(world)
+    assert any("is no list of answers" in a.get("reason", "") for a in audit(world, "net.answers"))
+    done = world.run("approvals", "allow", q["id"], "--box")
+    assert done.code != 0 and "answered, but for this once" in done.errors
+    assert world.net.canary in ended(waiting)[1]
+
+
+def test_lists_of_others_are_not_read(world):
+    """A folder that others can write is not the operator's word."""
+    folder = pathlib.Path(world.home) / ".config" / "pale" / "approvals"
+    folder.mkdir(parents=True)
+    (folder / "always").write_text("allow good.test 80 0\n")
+    os.chmod(folder, 0o777)
+    world.ok("stop", "b")
+    waiting = fetch(world, "http://good.test/x")
+    assert asked(world)
+    waiting.terminate()
+    os.chmod(folder, 0o700)
+    world.ok("stop", "b")
+    assert world.net.canary in world.exec("b", *GET, "http://good.test/x", flags=["-q"]).text
+
+
+def test_no_box_is_given_the_folder_of_answers(world):
+    folder = pathlib.Path(world.home) / ".config"
+    (folder / "pale").mkdir(parents=True)
+    done = world.run("create", "w", "--write", folder, expect=None)
+    assert done.code != 0 and "pale's own" in done.errors
+
+
+@pytest.mark.slow
+@pytest.mark.limit(200)
+def test_a_question_that_nobody_answers_is_over_after_two_minutes(world):
+    began = time.monotonic()
+    waiting = world.start("exec", "-q", "b", "--", "curl", "-sS", "-m", "150", "http://good.test/x")
+    asked(world)
+    code, out, _ = ended(waiting, 150)
+    assert "nobody answered the question in time" in out and 115 < time.monotonic() - began < 130
+    assert questions(world) == []
