@@ -59,6 +59,14 @@ static int take_box(void *arg, const struct place *p)
     return 0;
 }
 
+/* A text that would be cut is none: it is cited in the answer. */
+static void take_text(const struct jsonread *item, const char *key, char *ret, size_t cap)
+{
+    char text[2 * FAR_TEXT];
+    far_text(item, key, text, sizeof(text));
+    snprintf(ret, cap, "%s", strlen(text) < cap ? text : "");
+}
+
 static int list_far(struct remote *r, struct inquiries *ret, struct pale_err *e)
 {
     own_buf text = {0};
@@ -71,12 +79,12 @@ static int list_far(struct remote *r, struct inquiries *ret, struct pale_err *e)
         struct inquiry *q = add(ret);
         if (!q)
             return err_nomem(e);
-        far_text(&item, "id", q->id, sizeof(q->id));
-        far_text(&item, "box", q->box, sizeof(q->box));
-        far_text(&item, "box_name", q->box_name, sizeof(q->box_name));
-        far_text(&item, "host", q->host, sizeof(q->host));
-        far_text(&item, "via", q->via, sizeof(q->via));
-        far_text(&item, "rule", q->rule, sizeof(q->rule));
+        take_text(&item, "id", q->id, sizeof(q->id));
+        take_text(&item, "box", q->box, sizeof(q->box));
+        take_text(&item, "box_name", q->box_name, sizeof(q->box_name));
+        take_text(&item, "host", q->host, sizeof(q->host));
+        take_text(&item, "via", q->via, sizeof(q->via));
+        take_text(&item, "rule", q->rule, sizeof(q->rule));
         q->port = (uint16_t)far_number(&item, "port");
         q->job = far_number(&item, "job");
         q->asked_unix_ms = far_number(&item, "asked_unix_ms");
