@@ -767,8 +767,8 @@ const struct op op_table[] = {
     {"guard.drop", "DELETE", BOX "/guard/{number}", RIGHT_REVIEW, "Remove it for good.", NULL, INPUT_NONE, OUTPUT_NOTHING, 204, NULL, true,
      op_guard_drop},
 
-    {"approval.list", "GET", "/v1/approvals", RIGHT_BOX_READ, "Questions of boxes that wait for the operator. Not for a box's own token.",
-     NULL, INPUT_NONE, OUTPUT_JSON, 200, "Question[]", false, op_approval_list},
+    {"approval.list", "GET", "/v1/approvals", RIGHT_BOX_READ, "Questions of boxes that wait for the operator.", NULL, INPUT_NONE,
+     OUTPUT_JSON, 200, "Question[]", false, op_approval_list},
     {"approval.answer", "POST", "/v1/approvals/{question}", RIGHT_POLICY_WIDEN,
      "Answer one. The question is cited as it was listed: an answer to one that has changed or is open no longer is refused.",
      answer_fields, INPUT_JSON, OUTPUT_NOTHING, 204, NULL, true, op_approval_answer},

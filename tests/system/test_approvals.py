@@ -4,9 +4,11 @@ import json
 import os
 import pathlib
 import stat
+import struct
 import time
 
 import pytest
+import rest
 import wire
 from harness import wait_until
 from internet import internet
@@ -360,3 +362,96 @@ def test_a_question_that_nobody_answers_is_over_after_two_minutes(world):
     code, out, _ = ended(waiting, 150)
     assert "nobody answered the question in time" in out and 115 < time.monotonic() - began < 130
     assert questions(world) == []
+
+
+# --- through the daemon ---
+
+ASKER = "import socket; s = socket.create_connection(('ask.test', 80)); s.send(b'GET / HTTP/1.1\\r\\nHost: ask.test\\r\\n\\r\\n'); print(s.recv(4000).decode())"
+
+
+@pytest.fixture
+def api(pale):
+    d = rest.Daemon(pale)
+    try:
+        yield d.serve().rest
+    finally:
+        trouble = d.end()
+        assert not trouble, trouble
+
+
+def open_question(api, name="b", **more):
+    """(the question, the job that waits for it)"""
+    box = api.make(name, set={"network": "filtered", "network.egress": "ask.test=ask"}, **more)["id"]
+    job = api.start(box, ["python3", "-c", ASKER])
+    found = wait_until(lambda: next((q for q in api.good("GET", "/v1/approvals")["items"] if q["box"] == box), None))
+    assert found
+    return found, job
+
+
+def citation(q, verdict="deny", **more):
+    return {"box": q["box"], "host": q["host"], "port": q["port"], "verdict": verdict, **more}
+
+
+def test_the_api_lists_and_answers_and_tells(api):
+    feed = api.stream("GET", "/v1/events")
+    q, job = open_question(api)
+    assert (q["host"], q["port"], q["box_name"], q["job"]) == ("ask.test", 80, "b", job)
+    for wrong in ({"host": "other.test"}, {"port": 81}, {"box": "0" * 16}, {"verdict": "maybe"}, {"scope": "forever"}, {"for": "1h"}, {"scope": "project"}):
+        a = api.ask("POST", f"/v1/approvals/{q['id']}", {**citation(q), **wrong})
+        assert a.status in (400, 403, 404), (wrong, a)
+    assert api.ask("POST", "/v1/approvals/00000000", citation(q)).status == 404
+    assert api.good("GET", "/v1/approvals")["items"] == [q]
+    assert api.ask("POST", f"/v1/approvals/{q['id']}", citation(q, scope="box", **{"for": "1h"})).status == 204
+    assert wait_until(lambda: api.good("GET", "/v1/approvals")["items"] == [])
+    assert api.ask("POST", f"/v1/approvals/{q['id']}", citation(q)).status == 404
+    api.wait(q["box"], job)
+    assert b"the operator said no" in rest.output_of(api.logs(q["box"], job))
+    told = feed.until("net.answered")
+    feed.close()
+    [ask] = [e for e in told if e["event"] == "net.ask"]
+    assert (ask["question"], ask["host"], ask["port"], ask["box"]) == (q["id"], "ask.test", 80, q["box"])
+    assert (told[-1]["question"], told[-1]["answer"], told[-1]["scope"], told[-1]["by"]) == (q["id"], "deny", "box", "operator")
+
+
+def test_a_question_that_was_open_before_the_daemon_is_listed(pale):
+    policy = pale.root / "asks.json"
+    policy.write_text(json.dumps({"network": {"mode": "filtered", "egress": ["ask.test=ask"]}}))
+    pale.create("b", "--policy", policy)
+    waiting = pale.start("exec", "-q", "b", "--", "python3", "-c", ASKER)
+    [q] = asked(pale)
+    d = rest.Daemon(pale)
+    try:
+        api = d.serve().rest
+        assert wait_until(lambda: api.good("GET", "/v1/approvals")["items"] == [q])
+        waiting.terminate()
+        assert wait_until(lambda: api.good("GET", "/v1/approvals")["items"] == [])
+    finally:
+        assert not d.end()
+
+
+def test_neither_a_box_s_token_nor_a_tenant_s_answers(api, pale):
+    q, _ = open_question(api, "mine", tenant="t")
+    tokens = {"box": api.token_for(scope="box", box=q["box"])["token"], "tenant": api.token_for(scope="tenant", tenant="t")["token"]}
+    for scope, token in tokens.items():
+        by = api.by(token)
+        assert by.ask("POST", f"/v1/approvals/{q['id']}", citation(q, "allow")).status == 403, scope
+        assert by.good("GET", "/v1/approvals")["items"] == [q]
+    other = api.by(api.token_for(scope="tenant", tenant="u")["token"])
+    assert other.good("GET", "/v1/approvals")["items"] == []
+    # Neither over the wire of the box, where a tenant may speak to its keeper.
+    with rest.Wire(api.where) as w:
+        w.send(rest.request_bytes("GET", f"/v1/boxes/{q['box']}/wire", headers=[("Connection", "Upgrade"), ("Upgrade", "pale-wire"), ("Pale-Wire-Version", wire.VERSION),
+                                                                               ("Authorization", f"Bearer {tokens['tenant']}")]))
+        got = b""
+        while b"\r\n\r\n" not in got:
+            got += w.s.recv(4096)
+        said = cite(q)
+        w.send(struct.pack("<IBBH", len(said), wire.TYPES["ASK_VERDICT"], 0, 0) + said)
+        got = got.split(b"\r\n\r\n", 1)[1]
+        while more := w.s.recv(4096):
+            got += more
+    assert got[4] == wire.TYPES["TELL_ERROR"] and b"only the operator" in got
+    assert api.good("GET", "/v1/approvals")["items"] == [q]
+    # What stands for a tenant's box stands for it alone.
+    assert api.ask("POST", f"/v1/approvals/{q['id']}", citation(q, "allow", scope="always")).status == 400
+    assert api.ask("POST", f"/v1/approvals/{q['id']}", citation(q, scope="box")).status == 204
