@@ -430,6 +430,9 @@ def test_a_question_that_was_open_before_the_daemon_is_listed(pale):
 
 
 def test_neither_a_box_s_token_nor_a_tenant_s_answers(api, pale):
+    config = pale.home / ".config" / "pale"
+    config.mkdir(parents=True)
+    (config / "tenant.yaml").write_text("network: {mode: filtered, egress: ['ask.test=ask']}\n")
     q, _ = open_question(api, "mine", tenant="t")
     tokens = {"box": api.token_for(scope="box", box=q["box"])["token"], "tenant": api.token_for(scope="tenant", tenant="t")["token"]}
     for scope, token in tokens.items():
