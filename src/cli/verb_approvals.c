@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/own.h"
 #include "cli/cli.h"
+#include "cli/herald.h"
 #include "cli/inquiry.h"
 #include "cli/interrupt.h"
 #include "cli/verbs.h"
@@ -15,9 +16,13 @@
 #define LOOK_EVERY_MS 500
 
 static const struct option approvals_options[] = {
-    {"once", 0, NULL, "for the connections that wait (the default)", NULL}, {"box", 0, NULL, "whenever this box asks", NULL},
-    {"project", 0, NULL, "whenever a box of the same project asks", NULL},  {"always", 0, NULL, "whenever any of your boxes asks", NULL},
-    {"for", 0, "TIME", "… and only for so long from now (2h)", NULL},       {0},
+    {"once", 0, NULL, "for the connections that wait (the default)", NULL},
+    {"box", 0, NULL, "whenever this box asks", NULL},
+    {"project", 0, NULL, "whenever a box of the same project asks", NULL},
+    {"always", 0, NULL, "whenever any of your boxes asks", NULL},
+    {"for", 0, "TIME", "… and only for so long from now (2h)", NULL},
+    {"notify", 0, NULL, "watch: show them on the desktop too, with buttons", NULL},
+    {0},
 };
 
 static int list(struct args *a, struct remote *r)
@@ -67,20 +72,62 @@ static int show(const struct args *a, const struct inquiry *q, bool open)
     return fflush(stdout);
 }
 
+struct vigil {
+    struct args *args;
+    struct remote *remote;
+    struct inquiries open;
+    struct herald herald;
+};
+
+static void vigil_done(struct vigil *v)
+{
+    inquiries_done(&v->open);
+    herald_close(&v->herald);
+}
+
 /* What is in one list and not in the other. */
-static int show_missing(const struct args *a, const struct inquiries *from, const struct inquiries *in, bool open)
+static int show_missing(struct vigil *v, const struct inquiries *from, const struct inquiries *in, bool open)
 {
     int failed = 0;
-    for (size_t i = 0; !failed && i < from->count; i++)
-        if (!inquiry_find(in, from->item[i].id))
-            failed = show(a, &from->item[i], open);
+    for (size_t i = 0; !failed && i < from->count; i++) {
+        const struct inquiry *q = &from->item[i];
+        if (inquiry_find(in, q->id))
+            continue;
+        failed = show(v->args, q, open);
+        if (open)
+            herald_show(&v->herald, q);
+        else
+            herald_withdraw(&v->herald, q->id);
+    }
     return failed;
+}
+
+/* A button. What comes of it is seen in the next look: an answer that is refused leaves the question open. */
+static void on_pressed(void *arg, const char *question, const struct inquiry_answer *given)
+{
+    struct vigil *v = arg;
+    struct pale_err e;
+    const struct inquiry *q = inquiry_find(&v->open, question);
+    if (q && inquiry_answer(v->remote, q, given, &e) < 0)
+        cli_complain(e.text);
+}
+
+static void pause_for_bus(struct herald *h)
+{
+    struct pollfd p = {.fd = h->fd, .events = POLLIN};
+    if (poll(&p, 1, LOOK_EVERY_MS) > 0)
+        herald_hear(h);
 }
 
 static int watch(struct args *a, struct remote *r)
 {
     struct pale_err e;
-    own_inquiries before = {0};
+    CLEANUP(vigil_done) struct vigil v = {.args = a, .remote = r};
+    herald_init(&v.herald);
+    v.herald.pressed = on_pressed;
+    v.herald.arg = &v;
+    if (args_has(a, "notify"))
+        herald_open(&v.herald);
     interrupt_catch();
     if (!a->json)
         cli_note("waiting for questions; `pale approvals allow ID` or `deny ID` answers one");
@@ -88,12 +135,12 @@ static int watch(struct args *a, struct remote *r)
         own_inquiries now = {0};
         if (inquiry_list(r, &now, &e) < 0)
             return cli_fail(a, &e);
-        if (show_missing(a, &before, &now, false) || show_missing(a, &now, &before, true))
+        if (show_missing(&v, &v.open, &now, false) || show_missing(&v, &now, &v.open, true))
             return 1;
-        inquiries_done(&before);
-        before = now;
+        inquiries_done(&v.open);
+        v.open = now;
         now = (struct inquiries){0};
-        poll(NULL, 0, LOOK_EVERY_MS);
+        pause_for_bus(&v.herald);
     }
     return 0;
 }
@@ -151,7 +198,7 @@ static bool has_terms(const struct args *a)
 {
     bool any = false;
     for (const struct option *o = approvals_options; o->name; o++)
-        any = any || args_has(a, o->name);
+        any = any || (args_has(a, o->name) && strcmp(o->name, "notify") != 0);
     return any;
 }
 
@@ -174,7 +221,7 @@ static int run_approvals(struct args *a)
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
         if (strcmp(a->word[0], acts[i].name) != 0 || a->count < acts[i].min || a->count > acts[i].max)
             continue;
-        if (!acts[i].answers && has_terms(a))
+        if ((!acts[i].answers && has_terms(a)) || (acts[i].run != watch && args_has(a, "notify")))
             break;
         if (a->host && remote_open(&r, a->host, true, &e) < 0)
             return cli_fail(a, &e);
@@ -190,7 +237,7 @@ const struct verb verb_approvals = {
     "approvals",
     "Trust",
     "what boxes ask, and your answers",
-    "[list] | watch | allow|deny ID … [--once|--box|--project|--always] [--for TIME]",
+    "[list] | watch [--notify] | allow|deny ID … [--once|--box|--project|--always] [--for TIME]",
     "A connection that a rule asks about (verdict: ask) waits two minutes for you. list shows what is asked now, watch\n"
     "shows it as it comes. allow and deny answer for the connections that wait, or for whenever it is asked again; an\n"
     "answer never opens what a policy does not ask about.",

@@ -3,8 +3,11 @@
 import json
 import os
 import pathlib
+import shutil
+import socket
 import stat
 import struct
+import subprocess
 import time
 
 import pytest
@@ -458,3 +461,134 @@ def test_neither_a_box_s_token_nor_a_tenant_s_answers(api, pale):
     # What stands for a tenant's box stands for it alone.
     assert api.ask("POST", f"/v1/approvals/{q['id']}", citation(q, "allow", scope="always")).status == 400
     assert api.ask("POST", f"/v1/approvals/{q['id']}", citation(q, scope="box")).status == 204
+
+
+# --- the desktop ---
+
+
+class Desktop:
+    """A bus of its own, and on it somebody who shows notifications and whose buttons a test can press. It speaks D-Bus itself: little-endian, what is needed here."""
+
+    def __init__(self, folder):
+        self.socket = f"{folder}/bus"
+        config = folder / "bus.conf"
+        config.write_text(f"""<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN" "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig><type>session</type><listen>unix:path={self.socket}</listen><auth>EXTERNAL</auth>
+<policy context="default"><allow send_destination="*" eavesdrop="true"/><allow eavesdrop="true"/><allow own="*"/></policy></busconfig>""")
+        self.bus = subprocess.Popen(["dbus-daemon", "--nofork", f"--config-file={config}"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert wait_until(lambda: os.path.exists(self.socket))
+        self.s = socket.socket(socket.AF_UNIX)
+        self.s.settimeout(10)
+        assert wait_until(lambda: self.s.connect_ex(self.socket) == 0)
+        self.s.sendall(b"\0AUTH EXTERNAL " + str(os.geteuid()).encode().hex().encode() + b"\r\nBEGIN\r\n")
+        self.rest, self.serial = b"", 0
+        while b"\r\n" not in self.rest:
+            self.rest += self.s.recv(4096)
+        self.rest = self.rest.split(b"\r\n", 1)[1]
+        self.send(1, {1: "/org/freedesktop/DBus", 2: "org.freedesktop.DBus", 3: "Hello", 6: "org.freedesktop.DBus"})
+        self.send(1, {1: "/org/freedesktop/DBus", 2: "org.freedesktop.DBus", 3: "RequestName", 6: "org.freedesktop.DBus", 8: "su"},
+                  self.text("org.freedesktop.Notifications") + b"\0\0" + struct.pack("<I", 4))
+
+    @staticmethod
+    def text(s):
+        return struct.pack("<I", len(s)) + s.encode() + b"\0"
+
+    def send(self, kind, fields, body=b""):
+        self.serial += 1
+        head = b""
+        for code, value in fields.items():
+            head += b"\0" * (-len(head) % 8) + bytes([code, 1, ord({1: "o", 5: "u", 8: "g"}.get(code, "s")), 0])
+            head += struct.pack("<I", value) if code == 5 else bytes([len(value)]) + value.encode() + b"\0" if code == 8 else self.text(value)
+        message = struct.pack("<cBBBIII", b"l", kind, 0, 1, len(body), self.serial, len(head)) + head
+        self.s.sendall(message + b"\0" * (-len(message) % 8) + body)
+
+    def call(self, member):
+        """Waits for a call of that name: (its serial, its sender, its body)."""
+        while True:
+            while len(self.rest) < 16 or len(self.rest) < self.length():
+                self.rest += self.s.recv(4096)
+            message, self.rest = self.rest[:self.length()], self.rest[self.length():]
+            body_len, serial, fields_len = struct.unpack_from("<III", message, 4)
+            found, at = {}, 16
+            while at < 16 + fields_len:
+                at += -at % 8
+                code, kind = message[at], chr(message[at + 2])
+                at += 4
+                if kind == "u":
+                    at += 4
+                    continue
+                n = message[at] if kind == "g" else struct.unpack_from("<I", message, at)[0]
+                at += 1 if kind == "g" else 4
+                found[code] = message[at:at + n].decode()
+                at += n + 1
+            if message[1] == 1 and found.get(3) == member:
+                return serial, found[7], message[len(message) - body_len:]
+
+    def length(self):
+        body, _, fields = struct.unpack_from("<III", self.rest, 4)
+        return (16 + fields + 7) // 8 * 8 + body
+
+    def shown(self, number):
+        """Waits for a notification and gives it that number."""
+        serial, sender, body = self.call("Notify")
+        self.send(2, {5: serial, 6: sender, 8: "u"}, struct.pack("<I", number))
+        return body
+
+    def press(self, number, key, path="/org/freedesktop/Notifications"):
+        self.send(4, {1: path, 2: "org.freedesktop.Notifications", 3: "ActionInvoked", 8: "us"}, struct.pack("<I", number) + self.text(key))
+
+    def end(self):
+        self.s.close()
+        self.bus.terminate()
+        self.bus.communicate()
+
+
+@pytest.fixture
+def desktop(pale):
+    if not shutil.which("dbus-daemon"):
+        pytest.skip("there is no dbus-daemon here")
+    d = Desktop(pale.root)
+    yield d
+    d.end()
+
+
+def test_buttons_on_the_desktop_answer(world, desktop):
+    watch = world.start("approvals", "watch", "--json", "--notify", env={**world.env, "DBUS_SESSION_BUS_ADDRESS": f"unix:path={desktop.socket},guid=0"})
+    for number, key, good in ((7, "once", True), (8, "deny", False), (9, "box", True)):
+        waiting = fetch(world, "http://good.test/x")
+        body = desktop.shown(number)
+        assert b"Box b asks\0" in body and b"good.test port 80\0" in body and b"Allow once\0" in body and b"Deny\0" in body
+        desktop.press(number + 100, "once")  # another's
+        desktop.press(number, "sudo")        # no button of ours
+        time.sleep(0.6)
+        assert waiting.poll() is None and len(questions(world)) == 1
+        desktop.press(number, key)
+        assert (world.net.canary in ended(waiting)[1]) == good
+        assert struct.unpack("<I", desktop.call("CloseNotification")[2])[0] == number
+    assert [(a["answer"], a["scope"]) for a in audit(world, "net.answered")] == [("allow", "once"), ("deny", "once"), ("allow", "box")]
+    watch.terminate()
+    assert watch.wait(5) == 0
+
+
+def test_a_signal_of_somebody_else_on_the_bus_presses_no_button(world, desktop, tmp_path):
+    watch = world.start("approvals", "watch", "--json", "--notify", env={**world.env, "DBUS_SESSION_BUS_ADDRESS": f"unix:path={desktop.socket}"})
+    waiting = fetch(world, "http://good.test/x")
+    desktop.shown(7)
+    for _ in range(3):
+        subprocess.run(["dbus-send", f"--address=unix:path={desktop.socket}", "--type=signal", "/org/freedesktop/Notifications",
+                        "org.freedesktop.Notifications.ActionInvoked", "uint32:7", "string:once"], check=True)
+    time.sleep(1)
+    assert waiting.poll() is None and len(questions(world)) == 1
+    waiting.terminate()
+    watch.terminate()
+
+
+@pytest.mark.parametrize("address", ["", "unix:path=/nowhere/bus", "tcp:host=localhost,port=1", "nonsense"])
+def test_without_a_bus_nothing_is_shown_and_nothing_said(world, address):
+    watch = world.start("approvals", "watch", "--json", "--notify", env={**world.env, "DBUS_SESSION_BUS_ADDRESS": address})
+    waiting = fetch(world, "http://good.test/x")
+    first = json.loads(watch.stdout.readline())
+    world.ok("approvals", "deny", first["id"])
+    ended(waiting)
+    watch.terminate()
+    assert watch.wait(5) == 0 and watch.stderr.read() == b""
