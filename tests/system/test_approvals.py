@@ -288,6 +288,34 @@ time.sleep(30)
     assert wait_until(lambda: questions(world) == [], 20)
 
 
+def test_questions_one_after_the_other_are_bounded_too(world):
+    script = """import socket
+for i in range(300):
+    s = socket.create_connection((socket.gethostbyname(f'n{i % 40}.ok.test'), 80))
+    s.send(f'GET / HTTP/1.1\\r\\nHost: n{i % 40}.ok.test\\r\\n\\r\\n'.encode())
+    s.settimeout(0.01)
+    try: s.recv(9)
+    except OSError: pass
+    s.close()
+"""
+    world.py("b", script, flags=["-q"], expect=0)
+    assert 100 <= len(audit(world, "net.ask")) <= 240, "as many as two minutes may have"
+    assert any("too many questions" in d.get("reason", "") for d in audit(world, "net.deny"))
+
+
+def test_of_a_yes_and_a_no_the_no_counts(world):
+    waiting = fetch(world, "http://good.test/x")
+    world.ok("approvals", "allow", asked(world)[0]["id"], "--box")
+    ended(waiting)
+    folder = world.home / ".config" / "pale" / "approvals"
+    folder.mkdir(parents=True, mode=0o700)
+    os.chmod(folder, 0o700)
+    for text, good in (("deny good.test 80 0\n", False), ("deny good.test 443 0\n", True), ("deny good.test 80 1\n", True)):
+        (folder / "always").write_text(text)
+        world.ok("stop", "b")
+        assert (world.net.canary in world.exec("b", *GET, "http://good.test/x", flags=["-q"]).text) == good, text
+
+
 def test_a_box_that_runs_once_asks_nobody(world):
     done = world.run("run", "-q", "--policy", world.policy, "--", *GET, "http://good.test/x")
     assert "nobody can be asked" in done.text
