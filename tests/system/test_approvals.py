@@ -598,12 +598,12 @@ def test_buttons_on_the_desktop_answer(world, desktop):
     assert watch.wait(5) == 0
 
 
-def test_a_signal_of_somebody_else_on_the_bus_presses_no_button(world, desktop, tmp_path):
+def test_a_signal_of_somebody_else_on_the_bus_presses_no_button(world, desktop):
     watch = world.start("approvals", "watch", "--json", "--notify", env={**world.env, "DBUS_SESSION_BUS_ADDRESS": f"unix:path={desktop.socket}"})
     waiting = fetch(world, "http://good.test/x")
     desktop.shown(7)
     for _ in range(3):
-        subprocess.run(["dbus-send", f"--address=unix:path={desktop.socket}", "--type=signal", "/org/freedesktop/Notifications",
+        subprocess.run(["dbus-send", f"--bus=unix:path={desktop.socket}", "--type=signal", "/org/freedesktop/Notifications",
                         "org.freedesktop.Notifications.ActionInvoked", "uint32:7", "string:once"], check=True)
     time.sleep(1)
     assert waiting.poll() is None and len(questions(world)) == 1
