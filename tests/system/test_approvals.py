@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A connection that a rule asks about waits for the operator; his answer is for that question and for no other."""
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -10,6 +11,7 @@ import struct
 import subprocess
 import time
 
+import mcp_client
 import pytest
 import rest
 import wire
@@ -310,10 +312,13 @@ def test_of_a_yes_and_a_no_the_no_counts(world):
     folder = world.home / ".config" / "pale" / "approvals"
     folder.mkdir(parents=True, mode=0o700)
     os.chmod(folder, 0o700)
-    for text, good in (("deny good.test 80 0\n", False), ("deny good.test 443 0\n", True), ("deny good.test 80 1\n", True)):
-        (folder / "always").write_text(text)
+    own = next((world.root / "state").rglob("approvals"))
+    yes, no = "allow good.test 80 0\n", "deny good.test 80 0\n"
+    for one, other, good in ((yes, no, False), (no, yes, False), (yes, "deny good.test 443 0\n", True), (yes, "deny good.test 80 1\n", True)):
+        own.write_text(one)
+        (folder / "always").write_text(other)
         world.ok("stop", "b")
-        assert (world.net.canary in world.exec("b", *GET, "http://good.test/x", flags=["-q"]).text) == good, text
+        assert (world.net.canary in world.exec("b", *GET, "http://good.test/x", flags=["-q"]).text) == good, (one, other)
 
 
 def test_a_box_that_runs_once_asks_nobody(world):
@@ -489,6 +494,86 @@ def test_neither_a_box_s_token_nor_a_tenant_s_answers(api, pale):
     # What stands for a tenant's box stands for it alone.
     assert api.ask("POST", f"/v1/approvals/{q['id']}", citation(q, "allow", scope="always")).status == 400
     assert api.ask("POST", f"/v1/approvals/{q['id']}", citation(q, scope="box")).status == 204
+
+
+# --- in the agent's own dialog ---
+
+COMMAND = {"name": "exec", "arguments": {"command": ["python3", "-uc", "print('before'); " + ASKER + "; print('after')"]}}
+
+
+def asking_box(api):
+    return api.make("b", set={"network": "filtered", "network.egress": "ask.test=ask"})["id"]
+
+
+@pytest.mark.parametrize("answer, verdict", [({"action": "accept", "content": {"allow": True}}, "allow"), ({"action": "accept", "content": {"allow": False}}, "deny"),
+                                             ({"action": "decline"}, "deny"), ({"action": "cancel"}, "deny")])
+def test_a_client_that_can_ask_its_user_is_asked_and_the_command_goes_on(api, pale, answer, verdict):
+    box = asking_box(api)
+    client = mcp_client.Http(api, box, capabilities={"elicitation": {}})
+    first = client.result("tools/call", COMMAND)
+    assert first["resultType"] == "input_required", first
+    message = first["inputRequests"]["allow"]["params"]["message"]
+    assert "ask.test port 80" in message and "box b" in message
+    [q] = api.good("GET", "/v1/approvals")["items"]
+    second = client.result("tools/call", {**COMMAND, "inputResponses": {"allow": answer}, "requestState": first["requestState"]})
+    text = second["content"][0]["text"]
+    assert second["resultType"] == "complete" and text.startswith("before\n") and text.rstrip().endswith("after") and text.count("before") == 1
+    assert ("the operator said no" in text) == (verdict == "deny")
+    assert [(a["question"], a["answer"], a["scope"]) for a in audit(pale, "net.answered")] == [(q["id"], verdict, "once")]
+    assert len(api.good("GET", f"/v1/boxes/{box}/jobs")["items"]) == 1, "it was run twice"
+
+
+def test_a_legacy_client_is_asked_while_the_command_runs(api, pale):
+    box = asking_box(api)
+    client = mcp_client.Stdio(pale, box, "legacy", {"elicitation": {}})
+    m = client.message("tools/call", COMMAND)
+    client.send(m)
+    q = client.next()
+    assert q["method"] == "elicitation/create" and "ask.test port 80" in q["params"]["message"]
+    client.send({"jsonrpc": "2.0", "id": q["id"], "result": {"action": "decline"}})
+    text = client.answer_to(m["id"])[0]["result"]["content"][0]["text"]
+    assert text.startswith("before\n") and "the operator said no" in text
+    assert [a["answer"] for a in audit(pale, "net.answered")] == ["deny"]
+    client.end()
+
+
+def test_the_operator_may_be_faster_than_the_client(api):
+    box = asking_box(api)
+    client = mcp_client.Http(api, box, capabilities={"elicitation": {}})
+    first = client.result("tools/call", COMMAND)
+    [q] = api.good("GET", "/v1/approvals")["items"]
+    assert api.ask("POST", f"/v1/approvals/{q['id']}", citation(q)).status == 204
+    second = client.result("tools/call", {**COMMAND, "inputResponses": {"allow": {"action": "accept", "content": {"allow": True}}}, "requestState": first["requestState"]})
+    assert "the operator said no" in second["content"][0]["text"]
+
+
+@pytest.mark.parametrize("who", ["cannot ask", "box", "tenant"])
+def test_for_other_clients_nothing_changes(api, pale, who):
+    config = pale.home / ".config" / "pale"
+    config.mkdir(parents=True)
+    (config / "tenant.yaml").write_text("network: {mode: filtered, egress: ['ask.test=ask']}\n")
+    box = api.make("b", set={"network": "filtered", "network.egress": "ask.test=ask"}, **({"tenant": "t"} if who == "tenant" else {}))["id"]
+    token = {"box": {"scope": "box", "box": box}, "tenant": {"scope": "tenant", "tenant": "t"}}.get(who)
+    by = api.by(api.token_for(**token)["token"]) if token else api
+    client = mcp_client.Http(by, box, capabilities={"elicitation": {}} if token else {})
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        waiting = pool.submit(client.result, "tools/call", COMMAND)
+        assert wait_until(lambda: api.good("GET", "/v1/approvals")["items"])
+        time.sleep(0.5)
+        assert not waiting.done()
+        [q] = api.good("GET", "/v1/approvals")["items"]
+        assert api.ask("POST", f"/v1/approvals/{q['id']}", citation(q)).status == 204
+        assert "the operator said no" in waiting.result(20)["content"][0]["text"]
+
+
+def test_a_state_of_another_tool_runs_nothing(api):
+    box = asking_box(api)
+    client = mcp_client.Http(api, box, capabilities={"elicitation": {}})
+    wish = {"name": "policy", "arguments": {"set": {"limits.wall": "15m"}, "reason": "x"}}
+    state = client.result("tools/call", wish)["requestState"]
+    answer, _ = client.ask("tools/call", {**COMMAND, "inputResponses": {}, "requestState": state})
+    assert answer["error"]["code"] == -32602
+    assert api.good("GET", f"/v1/boxes/{box}/jobs")["items"] == []
 
 
 # --- the desktop ---
