@@ -20,6 +20,7 @@
 #include "policy/field.h"
 #include "policy/hostpath.h"
 #include "policy/policy.h"
+#include "policy/preset.h"
 
 #define TEXT_MAX 2048
 static char text[TEXT_MAX], second[TEXT_MAX];
@@ -327,9 +328,31 @@ static void try_nearest(struct input *in)
         assert(n.best == word && n.distance == there);
 }
 
+/* Whatever a preset adds stands in the policy, which reads back; applied again it changes nothing. */
+static void try_preset(struct input *in)
+{
+    own_policy p = {0}, q = {0};
+    own_buf once = {0}, twice = {0};
+    struct pale_err e = {0};
+    fresh_policy(&p);
+    input_text(in, text, sizeof(text));
+    if (preset_apply(&p, "mine", text, strlen(text), &e) < 0) {
+        assert(e.text[0]);
+        return;
+    }
+    buf_init(&once, 4 * POLICY_TEXT_MAX);
+    buf_init(&twice, 4 * POLICY_TEXT_MAX);
+    policy_write(&p, &once);
+    assert(!preset_pending(&p) && preset_apply(&p, "mine", text, strlen(text), &e) == 0);
+    policy_write(&p, &twice);
+    assert(once.len == twice.len && memcmp(once.data, twice.data, once.len) == 0);
+    assert(policy_parse(buf_text(&once), once.len, &q, &e) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const tries[])(struct input *) = {try_number, try_quote, try_json, try_path, try_domain, try_set, try_ask, try_nearest};
+    static void (*const tries[])(struct input *) = {try_number, try_quote, try_json,    try_path,  try_domain,
+                                                    try_set,    try_ask,   try_nearest, try_preset};
     struct input in = {data, size};
     tries[input_byte(&in) % (sizeof(tries) / sizeof(tries[0]))](&in);
     return 0;

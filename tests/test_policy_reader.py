@@ -23,7 +23,17 @@ PALE = {
     "volume_root": "/srv",
     "network": {
         "mode": "filtered",
-        "egress": [{"domain": "*.x.org", "ports": [80, 443], "rate_limit_per_min": 60, "verdict": "ask"}],
+        "presets": ["dev"],
+        "egress": [
+            {"domain": "*.x.org", "ports": [80, 443], "rate_limit_per_min": 60, "verdict": "ask"},
+            {"domain": "y.org", "ports": [80], "bytes_out": "10M", "bytes_in": 1025, "connections": 8, "time": "mon-fri 08:00-18:00",
+             "methods": ["GET", "HEAD"], "paths": ["/a", "/b/*"]},
+            {"cidr": "10.0.0.0/8", "ports": [5432]},
+            {"cidr": "fd00::1", "verdict": "deny"},
+            {"host_port": 5432},
+            {"host_port": 6379, "domain": "redis.host.pale", "verdict": "ask"},
+        ],
+        "publish": ["8080:80", 9090],
     },
     "limits": {
         "memory": "512M", "processes": 64, "cpu_seconds": 30, "cpu_share": "1.5", "disk": "1G", "wall": "5m",
@@ -37,7 +47,9 @@ PALE = {
 PALE_LINES = [
     "tier native", "image debian:12", "project.mode live", "project.path /w/p", "read /data/r", "write /data/w",
     "volumes /srv/a:/a:rw", "volumes /srv/b:/b:ro", "volume_root /srv", "network.mode filtered",
-    "network.egress *.x.org:80,443=ask@60", "limits.memory 536870912 asked", "limits.processes 64 asked",
+    "network.presets dev", "network.egress *.x.org:80,443=ask@60", "network.egress host.pale:5432", "network.egress redis.host.pale:6379=ask",
+    "network.egress y.org:80+out=10M+in=1025+conns=8+time=mon-fri/08:00-18:00+methods=GET,HEAD+paths=/a,/b/*",
+    "network.egress 10.0.0.0/8:5432", "network.egress [fd00::1/128]=deny", "network.publish 8080:80", "network.publish 9090:9090", "limits.memory 536870912 asked", "limits.processes 64 asked",
     "limits.cpu_seconds 30000ms asked", "limits.cpu_share 1.500 asked", "limits.disk 1073741824 asked",
     "limits.wall 300000ms asked", "limits.output 1048576 asked", "limits.tokens 1000 asked",
     "limits.cost_usd 0.100000 asked", "env.set A=x%20y", "env.set B=5", "env.set C=true", "env.pass LANG",
@@ -142,12 +154,10 @@ def test_a_typo_in_each_key_is_caught_with_the_right_name_and_place(shape, path)
     text = to_yaml(mistype(PALE if shape == "pale" else CAPABILITY, path))
     wrong = swapped(path[-1])
     lines = text.splitlines()
-    where = next(i for i, line in enumerate(lines) if line.strip().startswith(wrong + ":"))
+    where = [(i + 1, line.index(wrong) + 1) for i, line in enumerate(lines) if line.strip().startswith(wrong + ":")]
     found = [e for e in bad(text) if e[2].endswith(wrong)]
-    assert len(found) == 1
-    line, column, _, message = found[0]
-    assert (line, column) == (where + 1, lines[where].index(wrong) + 1)
-    assert f'did you mean "{path[-1]}"?' in message
+    assert where and [(line, column) for line, column, _, _ in found] == where
+    assert all(f'did you mean "{path[-1]}"?' in message for _, _, _, message in found)
 
 
 @pytest.mark.parametrize("text,line,column,key,says", [
@@ -171,6 +181,25 @@ def test_a_typo_in_each_key_is_caught_with_the_right_name_and_place(shape, path)
     ("network: {mode: filtered, egress: [{domain: 'x.org=ask'}]}\n", 1, 45, "network.egress.domain", "host name"),
     ("network: {mode: filtered, egress: [{domain: x.org, verdict: 'ask@5'}]}\n", 1, 61, "network.egress.verdict", "allow, ask or deny"),
     ("network: {mode: filtered, egress: [{domain: x.org, ports: 80}]}\n", 1, 59, "network.egress.ports", "[80, 443]"),
+    ("network: {mode: filtered, egress: [{domain: x.org, verdict: 'deny+time=00:00-01:00'}]}\n", 1, 61, "network.egress.verdict", "cannot stand here"),
+    ("network: {mode: filtered, egress: [{domain: x.org, ports: [80], methods: []}]}\n", 1, 74, "network.egress.methods", "empty"),
+    ("network: {mode: filtered, egress: [{domain: x.org, ports: [80], methods: ['GET,POST']}]}\n", 1, 75, "network.egress.methods", "cannot stand here"),
+    ("network: {mode: filtered, egress: [{domain: x.org, ports: ['80']}]}\n", 1, 60, "network.egress.ports", "without quotes"),
+    ("network: {mode: filtered, egress: [{domain: x.org, methods: [GET]}]}\n", 1, 36, "network.egress", "list the plain-HTTP ports"),
+    ("network: {mode: filtered, egress: [{domain: x.org, ports: [443], paths: [/a]}]}\n", 1, 36, "network.egress", "list the plain-HTTP ports"),
+    ("network: {mode: filtered, egress: [{domain: x.org, ports: [80], paths: ['/a+methods=GET']}]}\n", 1, 73, "network.egress.paths", "cannot stand here"),
+    ("network: {mode: filtered, egress: [{domain: x.org, cidr: 10.0.0.0/8}]}\n", 1, 36, "network.egress", "names or about addresses"),
+    ("network: {mode: filtered, egress: [{cidr: 10.0.0.1/8}]}\n", 1, 43, "network.egress.cidr", "range of addresses"),
+    ("network: {mode: filtered, egress: [{cidr: 0.0.0.0/0}]}\n", 1, 36, "network.egress", "too wide"),
+    ("network: {mode: filtered, egress: [{host_port: 5432, ports: [80]}]}\n", 1, 36, "network.egress", "take ports out"),
+    ("network: {mode: filtered, egress: [{host_port: 5432, domain: x.org}]}\n", 1, 36, "network.egress", "host.pale"),
+    ("network: {mode: filtered, egress: [{host_port: 0}]}\n", 1, 48, "network.egress.host_port", "no port"),
+    ("network: {mode: filtered, egress: [{domain: x.org, time: 22:00-06:00}]}\n", 1, 58, "network.egress.time", "two rules"),
+    ("network: {mode: filtered, egress: [{domain: x.org, bytes_out: lots}]}\n", 1, 63, "network.egress.bytes_out", "number of bytes"),
+    ("network: {mode: filtered, egress: [{domain: x.org, bytes: 5}]}\n", 1, 52, "network.egress.bytes", "unknown key"),
+    ("network: {presets: [dev]}\n", 1, 21, "network.presets", "do nothing with network none"),
+    ("network: {mode: filtered, presets: [Dev]}\n", 1, 37, "network.presets", "no name of a preset"),
+    ("network: {publish: [80]}\n", 1, 21, "network.publish", "mode filtered"),
     ("network: {mode: filtered, egress: [{domain: x.org, rate_limit_per_min: 0}]}\n", 1, 72, "network.egress.rate_limit_per_min", "1 to"),
     ("a: &x 1\n", 1, 4, "a", "anchors"),
     ("read: *x\n", 1, 7, "read", "aliases"),

@@ -3,21 +3,16 @@
 #include "box/ceiling.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/limits.h"
 #include "box/intake.h"
+#include "box/place.h"
 
 int ceiling_read(struct policy *ret, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
-    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    int n = config && config[0] == '/' ? snprintf(path, sizeof(path), "%s/pale/tenant.yaml", config)
-            : home && home[0] == '/'   ? snprintf(path, sizeof(path), "%s/.config/pale/tenant.yaml", home)
-                                       : -1;
-    if (n < 0 || (size_t)n >= sizeof(path) || (access(path, F_OK) < 0 && errno == ENOENT))
+    if (!place_config("tenant.yaml", path, sizeof(path)) || (access(path, F_OK) < 0 && errno == ENOENT))
         return policy_init(ret, e);
     int r = intake_policy(path, -1, ret, e);
     return r < 0 ? err_prefix(e, "%s", path) : 0;

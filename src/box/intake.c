@@ -15,6 +15,7 @@
 #include "base/own.h"
 #include "box/imageref.h"
 #include "box/place.h"
+#include "box/presetfile.h"
 #include "confine/weaken.h"
 
 static int drain(int fd, struct buf *b)
@@ -101,9 +102,36 @@ static int set_volume(struct policy *p, const char *value, struct pale_err *e)
     return policy_set(p, "volumes", whole, e);
 }
 
+/* A rule as a flag gives it, which says the verdict itself. */
+static int set_rule(struct policy *p, const char *verdict, const char *value, struct pale_err *e)
+{
+    size_t skip = value[0] == '[' ? strcspn(value, "]") : 0, n = skip + strcspn(value + skip, "=@+");
+    own_buf text = {0};
+    if (value[n] == '=')
+        return err_set(e, PALE_BAD_INPUT, "%s: the flag says %s already; take the verdict out", value, verdict);
+    buf_init(&text, POLICY_TEXT_MAX);
+    buf_addf(&text, "%.*s=%s%s", (int)n, value, verdict, value + n);
+    return text.failed ? err_nomem(e) : policy_set(p, "network.egress", buf_text(&text), e);
+}
+
+/* Whoever opens something means a network in which only that is open. */
+static int set_network(struct policy *p, const char *key, const char *value, struct pale_err *e)
+{
+    int r = strcmp(key, "network.presets") == 0   ? presetfile_apply(p, value, e)
+            : strcmp(key, "network.publish") == 0 ? policy_set(p, key, value, e)
+                                                  : set_rule(p, strchr(key, '.') + 1, value, e);
+    if (r == 0 && p->network == NETWORK_NONE && strcmp(key, "network.deny") != 0)
+        p->network = NETWORK_FILTERED;
+    return r;
+}
+
 int intake_set(struct policy *p, const char *key, const char *value, struct pale_err *e)
 {
+    static const char *const of_network[] = {"network.allow", "network.ask", "network.deny", "network.presets", "network.publish"};
     char real[PATH_BYTES_MAX];
+    for (size_t i = 0; i < sizeof(of_network) / sizeof(of_network[0]); i++)
+        if (strcmp(key, of_network[i]) == 0)
+            return set_network(p, key, value, e);
     if (strcmp(key, "env") == 0)
         return policy_set(p, strchr(value, '=') ? "env.set" : "env.pass", value, e);
     if (strcmp(key, "volumes") == 0)
@@ -147,6 +175,19 @@ int intake_check(struct policy *p, const char *project, struct pale_err *e)
     return r == 0 && p->image ? pin_image(p, e) : r;
 }
 
+int intake_parse(struct buf *text, struct policy *ret, struct pale_err *e)
+{
+    own_policy p = {0};
+    int r = policy_parse(buf_text(text), text->len, &p, e);
+    if (r == 0)
+        r = presetfile_apply_all(&p, e);
+    if (r < 0)
+        return r;
+    *ret = p;
+    p = (struct policy){0};
+    return 0;
+}
+
 int intake_policy(const char *file, int in_fd, struct policy *ret, struct pale_err *e)
 {
     own_buf out = {0}, complaints = {0};
@@ -159,5 +200,5 @@ int intake_policy(const char *file, int in_fd, struct policy *ret, struct pale_e
             n--;
         return err_set(e, PALE_BAD_INPUT, "the policy: %.*s", (int)(n < 500 ? n : 500), (const char *)complaints.data);
     }
-    return r < 0 ? r : policy_parse(buf_text(&out), out.len, ret, e);
+    return r < 0 ? r : intake_parse(&out, ret, e);
 }

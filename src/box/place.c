@@ -159,6 +159,15 @@ int place_runtime_dir(char *ret, size_t cap, struct pale_err *e)
                    dir, RUNTIME_BYTES_MAX);
 }
 
+bool place_config(const char *name, char *ret, size_t cap)
+{
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    int n = config && config[0] == '/' ? snprintf(ret, cap, "%s/pale/%s", config, name)
+            : home && home[0] == '/'   ? snprintf(ret, cap, "%s/.config/pale/%s", home, name)
+                                       : -1;
+    return n >= 0 && (size_t)n < cap;
+}
+
 int place_program(const char *name, char *ret, size_t cap, struct pale_err *e)
 {
     char self[PATH_BYTES_MAX];

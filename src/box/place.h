@@ -88,6 +88,10 @@ int place_approvals_dir(bool make, char *ret, size_t cap, struct pale_err *e) MU
  * writes policies. */
 int place_refuse_own(const char *path, struct pale_err *e) MUST_CHECK;
 
+/* The path of something in the user's configuration ($XDG_CONFIG_HOME/pale, else ~/.config/pale). False if he has none, or it is too long.
+ */
+bool place_config(const char *name, char *ret, size_t cap);
+
 /* A program of ours: beside the calling one (a build folder), or in libexec/pale next to its bin folder. */
 int place_program(const char *name, char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
 

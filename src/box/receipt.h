@@ -31,7 +31,7 @@ struct receipt_facts {
     int landlock_left;      /* domains the keeper itself could still enter; -1 is a doubt */
     uint64_t scratch_bytes; /* 0: no limit */
     bool full;
-    bool network;                                    /* it has a gateway */
+    enum policy_network network;
     bool image;                                      /* its root is its own to write, and its user looks like root */
     bool has_planted;                                /* a file of the host's that a box cannot have put in its own place */
     bool has_listeners;                              /* on the host, for the full probe to look for */

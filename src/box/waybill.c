@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/limits.h"
 #include "net/cargo.h"
+#include "policy/rule.h"
 #include "tree/layerdigest.h"
 
 #define FORMAT "pale-export"
@@ -101,6 +102,31 @@ static int drop_guard(struct policy *p, const struct teller *t, struct pale_err 
     return 0;
 }
 
+/* Addresses and ports of the host mean another thing on another one. */
+static void drop_network(struct policy *p, const struct teller *t)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->egress_count; i++) {
+        struct policy_egress *r = &p->egress[i];
+        if (r->verdict == VERDICT_DENY || (r->domain && !r->host_port)) {
+            p->egress[kept++] = *r;
+            continue;
+        }
+        own_buf text = {0};
+        buf_init(&text, POLICY_TEXT_MAX);
+        rule_text(r, &text);
+        tell(t, "network.egress", buf_text(&text));
+        rule_free(r);
+    }
+    p->egress_count = kept;
+    for (size_t i = 0; i < p->publish_count; i++) {
+        char text[24];
+        snprintf(text, sizeof(text), "%u:%u", p->publish[i].host, p->publish[i].box);
+        tell(t, "network.publish", text);
+    }
+    p->publish_count = 0;
+}
+
 int waybill_strip(struct policy *p, void (*fn)(void *arg, const char *what), void *arg, struct pale_err *e)
 {
     const struct teller t = {fn, arg};
@@ -111,6 +137,7 @@ int waybill_strip(struct policy *p, void (*fn)(void *arg, const char *what), voi
     drop_one(&p->volume_root, "volume_root", &t);
     drop_list(&p->env_set, "env.set", '=', &t);
     drop_list(&p->env_pass, "env.pass", 0, &t);
+    drop_network(p, &t);
     int r = drop_guard(p, &t, e);
     const char *at = p->image ? strstr(p->image, "@" DIGEST_PREFIX) : NULL;
     if (r < 0 || !at)

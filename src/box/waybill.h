@@ -41,8 +41,9 @@ struct waybill {
 int waybill_measure(int part_fd, enum wall_part part, const volatile sig_atomic_t *stop, struct waybill_part *ret, uint64_t *ret_left,
                     struct pale_err *e) MUST_CHECK;
 
-/* Takes out of a policy what belongs to one host, or may be a secret: folders of the host, values of variables, variables that pass, and a
- * guard list of its own. An image is known by its digest alone. Each thing that was taken out is told in a line, if tell is not NULL. */
+/* Takes out of a policy what belongs to one host, or may be a secret: folders of the host, values of variables, variables that pass,
+ * addresses and ports of the host that rules open, ports that are published, and a guard list of its own. An image is known by its digest
+ * alone. Each thing that was taken out is told in a line, if tell is not NULL. */
 int waybill_strip(struct policy *p, void (*tell)(void *arg, const char *what), void *arg, struct pale_err *e) MUST_CHECK;
 
 /* The text, with what is left of the policy, which is changed for it. */

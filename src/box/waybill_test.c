@@ -22,6 +22,12 @@ static void write_one(struct buf *out)
                                          {"env.set", "TOKEN=hush"},
                                          {"env.pass", "LANG"},
                                          {"guard", "-.envrc"},
+                                         {"network", "filtered"},
+                                         {"network.egress", "x.org:443"},
+                                         {"network.egress", "10.0.0.0/8"},
+                                         {"network.egress", "10.9.0.0/16=deny"},
+                                         {"network.egress", "db.host.pale:5432"},
+                                         {"network.publish", "8080:80"},
                                          {"limits.memory", "64M"}};
     for (size_t i = 0; i < sizeof(set) / sizeof(set[0]); i++)
         if (policy_set(&p, set[i][0], set[i][1], &e) < 0)
@@ -62,10 +68,12 @@ static void what_belongs_to_this_host_stays_here(void **state)
     for (size_t pos = 0; jsonread_next(&w.left_out, &pos, NULL, &item);)
         snprintf(all + strlen(all), sizeof(all) - strlen(all), "%s;", jsonread_text(&item, text, sizeof(text)));
     assert_string_equal(all, "project.path /srv/project;read /srv/read;write /srv/write;volumes /srv/v:/mnt/v:ro;volume_root "
-                             "/srv;env.set TOKEN;env.pass LANG;guard (a list of its own);");
+                             "/srv;env.set TOKEN;env.pass LANG;network.egress db.host.pale:5432;network.egress 10.0.0.0/8;network.publish "
+                             "8080:80;guard (a list of its own);");
     snprintf(all, sizeof(all), "%.*s", (int)w.policy.len, w.policy.at);
     assert_true(!strstr(all, "/srv") && !strstr(all, "guard"));
     assert_non_null(strstr(all, "\"memory\""));
+    assert_non_null(strstr(all, "\"egress\":[\"x.org:443\",\"10.9.0.0/16=deny\"]}"));
 }
 
 static void every_prefix_is_refused(void **state)

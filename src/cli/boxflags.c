@@ -6,20 +6,27 @@
 #include <string.h>
 
 #include "base/limits.h"
+#include "base/weak.h"
 #include "box/intake.h"
 
 extern char **environ;
 
 const struct option box_options[] = {
     {"policy", 'P', "FILE", "start from a policy or capability file (YAML or JSON)", NULL},
-    {"project", 'p', "MODE", "show the working folder: live, review, ro or none (none)", "project.mode"},
+    {"project", 0, "MODE", "show the working folder: live, review, ro or none (none)", "project.mode"},
     {"project-path", 0, "DIR", "… this folder instead", "project.path"},
     {"read", 'r', "PATH", "show a host path, read-only", "read"},
     {"write", 0, "PATH", "show a host path, writable", "write"},
     {"volume", 'v', "HOST:TARGET[:ro|rw]", "show a host path elsewhere", "volumes"},
     {"volume-root", 0, "DIR", "every volume must lie below it", "volume_root"},
-    {"network", 0, "MODE", "none (default); others are refused until they can be held", "network.mode"},
+    {"network", 0, "MODE", "none (default), filtered: what rules allow, open: every public address, host", "network.mode"},
     {"net", 0, "MODE", "the same", "network.mode"},
+    {"yes-host-network", 0, NULL, "with --network host: yes, the host's own network, unfiltered", NULL},
+    {"allow", 0, "RULE", "let a name through: example.org:443, *.example.org, 10.0.0.0/8:5432 (filtered)", "network.allow"},
+    {"ask", 0, "RULE", "ask the operator about it", "network.ask"},
+    {"deny", 0, "RULE", "refuse it, whatever else allows it", "network.deny"},
+    {"preset", 0, "NAME", "the rules of a preset; `pale presets` lists them (filtered)", "network.presets"},
+    {"publish", 'p', "[HOSTPORT:]BOXPORT", "lead a port of the host's loopback to the box (filtered)", "network.publish"},
     {"env", 'e', "NAME[=VALUE]", "set a variable, or let the host's pass", "env"},
     {"memory", 'm', "SIZE", "memory of the whole box (512M)", "limits.memory"},
     {"processes", 0, "N", "processes and threads at once", "limits.processes"},
@@ -48,7 +55,7 @@ int boxflags_file(const struct args *a, struct policy *ret, struct pale_err *e)
     int r = intake_file(file, -1, false, &out, &complaints, e);
     if (r < 0 && complaints.len > 0 && e->code == PALE_BAD_INPUT)
         fwrite(complaints.data, 1, complaints.len, stderr);
-    return r < 0 ? r : policy_parse(buf_text(&out), out.len, ret, e);
+    return r < 0 ? r : intake_parse(&out, ret, e);
 }
 
 void boxflags_pass_env(const struct policy *p, struct msg_exec *m)
@@ -74,16 +81,36 @@ const char *boxflags_value(const struct args *a, int i)
     return a->given[i].option->value ? a->given[i].value : "memory";
 }
 
+bool boxflags_is_last(const struct option *o)
+{
+    return o->key && strcmp(o->key, "network.mode") == 0;
+}
+
+int boxflags_check_host(const struct args *a, enum policy_network network, struct pale_err *e)
+{
+    bool yes = args_has(a, "yes-host-network");
+    if (network == NETWORK_HOST && !yes && !weak_word("policy-check"))
+        return err_set(e, PALE_BAD_INPUT,
+                       "network host puts the box on the host's own network, past every rule; say --yes-host-network too if that is meant");
+    if (network != NETWORK_HOST && yes)
+        return err_set(e, PALE_BAD_INPUT, "--yes-host-network: the network is %s; take it out, or say --network host",
+                       policy_network_name(network));
+    return 0;
+}
+
 int boxflags_set(const struct args *a, struct policy *p, struct pale_err *e)
 {
     int r = 0;
-    for (int i = 0; r == 0 && i < a->given_count; i++)
-        if (a->given[i].option->key) {
-            r = intake_set(p, a->given[i].option->key, boxflags_value(a, i), e);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; r == 0 && i < a->given_count; i++) {
+            const struct option *o = a->given[i].option;
+            if (!o->key || boxflags_is_last(o) != (pass == 1))
+                continue;
+            r = intake_set(p, o->key, boxflags_value(a, i), e);
             if (r < 0)
-                err_prefix(e, "--%s", a->given[i].option->name);
+                err_prefix(e, "--%s", o->name);
         }
-    return r;
+    return r < 0 ? r : boxflags_check_host(a, p->network, e);
 }
 
 int boxflags_policy(const struct args *a, struct policy *ret, struct pale_err *e)

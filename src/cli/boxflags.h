@@ -14,6 +14,12 @@ int boxflags_policy(const struct args *a, struct policy *ret, struct pale_err *e
 /* Sets what the flags say, one after another, and checks nothing of the whole. */
 int boxflags_set(const struct args *a, struct policy *p, struct pale_err *e) MUST_CHECK;
 
+/* The mode of the network is set after what implies one: what somebody says is what counts. */
+bool boxflags_is_last(const struct option *o);
+
+/* The host's network is asked for twice. */
+int boxflags_check_host(const struct args *a, enum policy_network network, struct pale_err *e) MUST_CHECK;
+
 /* The policy of --policy FILE alone, or the defaults; what is wrong with the file is told. */
 int boxflags_file(const struct args *a, struct policy *ret, struct pale_err *e) MUST_CHECK;
 

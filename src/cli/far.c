@@ -144,15 +144,26 @@ static int write_sets(const struct args *a, struct json *j, struct pale_err *e)
 {
     int r = 0;
     json_begin_object(j, "set");
-    for (int i = 0; r == 0 && i < a->given_count; i++) {
-        bool seen = !a->given[i].option->key;
-        for (int before = 0; !seen && before < i; before++)
-            seen = a->given[before].option->key && strcmp(a->given[before].option->key, a->given[i].option->key) == 0;
-        if (!seen)
-            r = write_key(a, i, j, e);
-    }
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; r == 0 && i < a->given_count; i++) {
+            const struct option *o = a->given[i].option;
+            bool seen = !o->key || boxflags_is_last(o) != (pass == 1);
+            for (int before = 0; !seen && before < i; before++)
+                seen = a->given[before].option->key && strcmp(a->given[before].option->key, o->key) == 0;
+            if (!seen)
+                r = write_key(a, i, j, e);
+        }
     json_end_object(j);
     return r;
+}
+
+static int check_host(const struct args *a, struct policy *p, struct pale_err *e)
+{
+    int r = 0;
+    for (int i = 0; r == 0 && i < a->given_count; i++)
+        if (boxflags_is_last(a->given[i].option))
+            r = policy_set(p, "network.mode", a->given[i].value, e);
+    return r < 0 ? r : boxflags_check_host(a, p->network, e);
 }
 
 int far_order(const struct args *a, const char *name, const char *ttl, bool start, struct buf *ret, struct pale_err *e)
@@ -174,6 +185,8 @@ int far_order(const struct args *a, const char *name, const char *ttl, bool star
     int r = 0;
     if (args_has(a, "policy") && (r = boxflags_file(a, &p, e)) == 0)
         r = policy_source(&p, &j, "policy", e);
+    if (r == 0)
+        r = check_host(a, &p, e);
     if (r == 0)
         r = write_sets(a, &j, e);
     json_end_object(&j);

@@ -25,7 +25,7 @@ static int load(struct args *a, const char *what, struct policy *ret, struct pal
     int r = intake_file(what, -1, a->json, &out, &complaints, e);
     if (r < 0 && e->code == PALE_BAD_INPUT)
         fwrite(complaints.data, 1, complaints.len, a->json ? stdout : stderr);
-    return r < 0 ? r : policy_parse(buf_text(&out), out.len, ret, e);
+    return r < 0 ? r : intake_parse(&out, ret, e);
 }
 
 /* What load could not print itself. */

@@ -36,6 +36,8 @@ extern const struct verb verb_watch;
 extern const struct verb verb_audit;
 /* verb_policy.c */
 extern const struct verb verb_validate, verb_policy;
+/* verb_presets.c */
+extern const struct verb verb_presets;
 /* verb_image.c */
 extern const struct verb verb_image;
 /* verb_doctor.c */

@@ -2,19 +2,23 @@
 /* Owns the attempts at what walls are made of: namespaces, mounts, locks, system calls. */
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/fd.h"
 #include "base/own.h"
 #include "confine/caps.h"
+#include "confine/detour.h"
 #include "confine/kernel.h"
 #include "confine/landlock.h"
 #include "confine/mounts.h"
@@ -338,6 +342,28 @@ static void try_subreaper(struct attempt *a)
     "kernel.apparmor_restrict_unprivileged_userns=0 or an AppArmor profile for pale-keeper with userns; or run pale as root"
 #define KERNEL_REMEDY "a newer kernel, or leave the container that forbids it"
 
+/* --- the network --- */
+
+static void try_detour(struct attempt *a)
+{
+    struct ifreq lo = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
+    own_fd s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct pale_err e = {0};
+    int sockets[DETOUR_SOCKETS];
+    if (s < 0 || ioctl(s, SIOCSIFFLAGS, &lo) < 0) {
+        attempt_os(&a->answer, FINDING_MISSING, "raise lo in a network namespace");
+        return;
+    }
+    if (detour_make(sockets, &e) < 0) {
+        attempt_err(&a->answer, FINDING_MISSING, &e);
+        return;
+    }
+    bool six = sockets[DETOUR_TCP6] >= 0, told = sockets[DETOUR_REFUSED] >= 0;
+    attempt_say(&a->answer, told ? FINDING_OK : FINDING_DEGRADED, "%s%s", six ? "IPv4 and IPv6" : "IPv4 alone",
+                told ? "" : "; datagrams that are refused are not in the audit (nfnetlink_log is missing)");
+    detour_close(sockets);
+}
+
 const struct survey_row survey_wall[] = {
     {"Namespaces", "user namespace", true, "C1 C2 C6 C8 C9 C12 C13 C15", USERNS_REMEDY, try_userns, CLONE_NEWUSER, NULL},
     {"Namespaces", "nested user namespace", true, "C2 C9 C13 C24", USERNS_REMEDY, try_nested, CLONE_NEWUSER, NULL},
@@ -358,6 +384,10 @@ const struct survey_row survey_wall[] = {
      NULL},
     {"Locks", "seccomp filter", true, "C5 C13 C14 C22", "a kernel with CONFIG_SECCOMP_FILTER", try_seccomp, 0, NULL},
     {"Locks", "no new privileges", true, "C11 C14", KERNEL_REMEDY, try_no_new_privs, 0, NULL},
+    {"Network", "detour", false, "",
+     "nftables with nat, redirect and reject in the kernel (nf_tables, nft_redir, nft_reject_inet, nf_conntrack); without it a box can "
+     "have no network but the host's",
+     try_detour, CLONE_NEWUSER | CLONE_NEWNET, NULL},
     {"System calls", "clone3, pidfd", true, "C18", "Linux 5.3 or newer; a container's filter may forbid clone3", try_pidfd, 0, NULL},
     {"System calls", "openat2", true, "C3 C31 C35", "Linux 5.6 or newer", try_openat2, 0, NULL},
     {"System calls", "close_range", true, "C4", "Linux 5.9 or newer", try_close_range, 0, NULL},

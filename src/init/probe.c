@@ -149,8 +149,11 @@ ATTEMPT(PTRACE_INIT)
 
 static int dial(int type, const unsigned char address[4], uint32_t port)
 {
+    static const struct timeval wait = {.tv_sec = 1}; /* on the host's network nobody may answer */
     own_fd s = socket(AF_INET, type | SOCK_CLOEXEC, 0);
     struct sockaddr sa = {.sa_family = AF_INET};
+    if (s >= 0)
+        (void)setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof(wait));
     const unsigned char to[] = {(unsigned char)(port >> 8), (unsigned char)port, address[0], address[1], address[2], address[3]};
     memcpy(sa.sa_data, to, sizeof(to));
     return s < 0 || connect(s, &sa, sizeof(sa)) < 0 ? -1 : take_fd(&s);

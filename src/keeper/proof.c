@@ -198,7 +198,7 @@ static void gather(struct keeper *k, struct receipt_facts *f)
         .init_user_space = k->wall.user_space,
         .full = p->full,
         .image = k->policy.image,
-        .network = wayout_is_needed(k),
+        .network = k->policy.network,
         .has_planted = planted(k)[0],
         .has_listeners = p->port != 0,
         .landlock_left = p->landlock_left,

@@ -339,6 +339,32 @@ static void no_way_to_write_an_address_makes_it_better(void **state)
         }
 }
 
-TESTS(cmocka_unit_test(addresses_are_written_in_one_form), cmocka_unit_test(what_other_readers_take_for_an_address_is_none),
-      cmocka_unit_test(what_is_taken_is_what_inet_pton_takes), cmocka_unit_test(ranges_hold_what_is_in_them),
-      cmocka_unit_test(every_address_has_its_class), cmocka_unit_test(no_way_to_write_an_address_makes_it_better))
+static void range_text_reads_back_and_covers_what_is_within(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *outer, *inner;
+        bool covers;
+    } cases[] = {
+        {"10.0.0.0/8", "10.1.0.0/16", true}, {"10.0.0.0/8", "10.0.0.0/8", true},   {"10.1.0.0/16", "10.0.0.0/8", false},
+        {"0.0.0.0/0", "10.1.2.3/32", true},  {"0.0.0.0/0", "::/0", false},         {"::/0", "fd00::1/128", true},
+        {"fd00::/8", "fe00::/8", false},     {"fc00::/7", "fd12:3456::/32", true}, {"10.1.2.3/32", "10.1.2.2/32", false},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct address_range outer, inner;
+        char text[ADDRESS_RANGE_MAX];
+        assert_true(address_range_parse(cases[i].outer, strlen(cases[i].outer), &outer));
+        assert_true(address_range_parse(cases[i].inner, strlen(cases[i].inner), &inner));
+        assert_int_equal(address_range_covers(&outer, &inner), cases[i].covers);
+        assert_string_equal(address_range_text(&inner, text), cases[i].inner);
+    }
+    struct address_range one;
+    char text[ADDRESS_RANGE_MAX];
+    assert_true(address_range_parse("10.1.2.3", 8, &one));
+    assert_string_equal(address_range_text(&one, text), "10.1.2.3/32");
+}
+
+TESTS(cmocka_unit_test(range_text_reads_back_and_covers_what_is_within), cmocka_unit_test(addresses_are_written_in_one_form),
+      cmocka_unit_test(what_other_readers_take_for_an_address_is_none), cmocka_unit_test(what_is_taken_is_what_inet_pton_takes),
+      cmocka_unit_test(ranges_hold_what_is_in_them), cmocka_unit_test(every_address_has_its_class),
+      cmocka_unit_test(no_way_to_write_an_address_makes_it_better))

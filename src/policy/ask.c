@@ -92,7 +92,7 @@ static void add_terms(const struct egress_verdict *v, struct buf *out)
     static const struct {
         enum policy_quota quota;
         const char *text;
-    } sizes[] = {{QUOTA_BYTES_OUT, "out"}, {QUOTA_BYTES_IN, "in"}};
+    } sizes[] = {{QUOTA_BYTES_OUT, "sent"}, {QUOTA_BYTES_IN, "received"}};
     if (v->quota[QUOTA_RATE])
         buf_addf(out, ", %" PRIu64 " times a minute", v->quota[QUOTA_RATE]);
     for (size_t i = 0; i < 2; i++)
@@ -121,8 +121,10 @@ static int answer_flow(const struct policy *p, const struct egress_question *q, 
         add_terms(&v, &terms);
     if (v.ground == EGRESS_BY_RULE)
         return answer(ret, v.verdict, rule, "%s %s port %u%s.", verdict_phrase(v.verdict), what, q->port, buf_text(&terms));
+    if (v.ground == EGRESS_BY_ADDRESS && v.class == ADDRESS_LOOPBACK)
+        return answer(ret, v.verdict, rule, "%s is the host itself; a rule such as NAME.host.pale:PORT opens one port of it.", what);
     if (v.ground == EGRESS_BY_ADDRESS)
-        return answer(ret, v.verdict, rule, "%s is a %s address, which a rule with a cidr alone can open.", what,
+        return answer(ret, v.verdict, rule, "%s is not public but %s; only a rule with a cidr of its own opens it, if any.", what,
                       address_class_text(v.class));
     if (p->network == NETWORK_OPEN && v.verdict == VERDICT_ALLOW)
         return answer(ret, v.verdict, rule, "Every name is open, at addresses that are not private%s.", buf_text(&terms));

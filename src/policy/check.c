@@ -8,6 +8,7 @@
 #include "policy/field.h"
 #include "policy/guard.h"
 #include "policy/hostpath.h"
+#include "policy/preset.h"
 #include "policy/share.h"
 
 struct shown {
@@ -68,13 +69,25 @@ static int check_egress(const struct policy *p, struct pale_err *e)
 {
     bool asks = false;
     for (size_t i = 0; i < p->egress_count; i++)
-        asks |= p->egress[i].verdict == VERDICT_ASK;
+        asks |= p->egress[i].verdict == VERDICT_ASK && p->egress[i].domain && !p->egress[i].host_port;
     if (p->egress_count && (p->network == NETWORK_NONE || p->network == NETWORK_HOST))
         return err_set(e, PALE_BAD_INPUT, "network.egress: rules do nothing with network %s; write network: {mode: filtered, egress: …}",
                        policy_network_name(p->network));
     if (asks && p->network == NETWORK_OPEN)
         return err_set(e, PALE_BAD_INPUT, "network.egress: network open allows every name, so there is nothing to ask; use mode filtered");
     return 0;
+}
+
+static int check_network(const struct policy *p, struct pale_err *e)
+{
+    bool off = p->network == NETWORK_NONE || p->network == NETWORK_HOST;
+    const char *mode = policy_network_name(p->network);
+    if (off && p->presets.count)
+        return err_set(e, PALE_BAD_INPUT, "network.presets: rules do nothing with network %s; write network: {mode: filtered, presets: …}",
+                       mode);
+    if (off && p->publish_count)
+        return err_set(e, PALE_BAD_INPUT, "network.publish: with network %s nothing leads to a port of the box; use mode filtered", mode);
+    return check_egress(p, e);
 }
 
 static int check_size(const struct policy *p, struct pale_err *e)
@@ -101,15 +114,10 @@ int policy_check(const struct policy *p, struct pale_err *e)
     if (r == 0)
         r = check_volume_root(p, e);
     if (r == 0)
-        r = check_egress(p, e);
+        r = check_network(p, e);
     if (r == 0)
         r = check_size(p, e);
     return r;
-}
-
-static bool has_network(const struct policy *p)
-{
-    return p->network == NETWORK_HOST;
 }
 
 static bool has_gvisor(const struct policy *p)
@@ -127,13 +135,24 @@ static bool has_microvm(const struct policy *p)
     return p->tier == TIER_MICROVM;
 }
 
+static bool has_pending_preset(const struct policy *p)
+{
+    return preset_pending(p) != NULL;
+}
+
+static bool has_publish(const struct policy *p)
+{
+    return p->publish_count > 0;
+}
+
 /* What has no program behind it yet. A row goes away with the program that holds it. */
 static const struct unheld {
     bool (*asked)(const struct policy *p);
     const char *text;
 } unheld[] = {
-    {has_network, "network.mode: this build does not share the host's network with a box; use network: open"},
+    {has_pending_preset, "network.presets: a preset without a version was never looked up; make the policy with pale create or pale run"},
     {has_budget, "limits.tokens and limits.cost: this build does not meter model APIs; leave them out, or use network: none"},
+    {has_publish, "network.publish: this build does not lead the host's ports into a box; leave it out"},
     {has_gvisor, "tier: gvisor is not in this build; use tier: native"},
     {has_microvm, "tier: microvm is not in this build; use tier: native"},
 };

@@ -2,7 +2,8 @@
 /* What the rules of a policy say about a flow: the one function that the gateway asks, about every name, connection and request.
  *
  * The order of rules has no meaning. A deny that matches always wins; else an allow; else an ask; else the network mode decides (filtered:
- * no, open: yes, none and host: always no and yes). So adding an allow can only widen a policy and adding a deny only narrow it.
+ * no, open: yes, none and host: always no and yes). So adding an allow or an ask can only widen a policy and adding a deny only narrow it:
+ * an ask takes nothing back that is open anyway, as public addresses are in mode open and behind a name that is allowed.
  *
  * Names and addresses are judged apart, and the stricter verdict counts. Rules about names judge the name. Rules about addresses judge the
  * address: one that is denied is refused, and one that is not public is refused unless a rule names it, whatever the name was. Loopback,
@@ -51,7 +52,8 @@ struct egress_verdict {
 
     /* The lowest that hold, 0: none; and a bit for every rule of the policy that counts this flow. A rate is counted for each name (or
      * address, without a name), whatever its port and rule. Bytes and connections are counted for each rule by itself: this flow counts in
-     * every rule that has its bit here, and ends where the first of them is full. */
+     * every rule that has its bit here, and ends where the first of them is full. While the flow is opening, rules that may yet match
+     * count. */
     uint64_t quota[QUOTA_COUNT];
     uint64_t counts[EGRESS_WORDS];
 };

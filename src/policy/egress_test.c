@@ -186,9 +186,9 @@ static void egress_holds_rules_to_their_time(void **state)
 static void egress_judges_requests_of_plain_http(void **state)
 {
     (void)state;
-    own_policy p =
-        POLICY("network", "filtered", "network.egress", "x.org:80+methods=GET,HEAD+paths=/a/*,/b", "network.egress", "y.org:80",
-               "network.egress", "y.org:80=deny+methods=POST", "network.egress", "z.org:80=ask", "network.egress", "z.org:80+paths=/ok");
+    own_policy p = POLICY("network", "filtered", "network.egress", "x.org:80+methods=GET,HEAD+paths=/a/*,/b", "network.egress", "y.org:80",
+                          "network.egress", "y.org:80=deny+methods=POST", "network.egress", "z.org:80=ask", "network.egress",
+                          "z.org:80+paths=/ok", "network.egress", "w.org:80", "network.egress", "w.org:80=deny+paths=/a/*");
     static const struct {
         struct ask ask;
         enum policy_verdict verdict;
@@ -211,6 +211,10 @@ static void egress_judges_requests_of_plain_http(void **state)
         {{"y.org", NULL, 80, EGRESS_HTTP, "POST", "/"}, VERDICT_DENY, false},
         {{"y.org", NULL, 80, EGRESS_HTTP, "FROB", "/"}, VERDICT_DENY, false},
         {{"y.org", NULL, 80, EGRESS_HTTP, NULL, "/"}, VERDICT_DENY, false},
+        {{"w.org", NULL, 80, EGRESS_HTTP, "GET", "/b"}, VERDICT_ALLOW, false},
+        {{"w.org", NULL, 80, EGRESS_HTTP, "GET", "/a/b"}, VERDICT_DENY, false},
+        {{"w.org", NULL, 80, EGRESS_HTTP, "GET", NULL}, VERDICT_DENY, false},
+        {{"w.org", NULL, 80, EGRESS_OPAQUE}, VERDICT_DENY, false},
         {{"z.org", NULL, 80}, VERDICT_ALLOW, true},
         {{"z.org", NULL, 80, EGRESS_OPAQUE}, VERDICT_ASK, false},
         {{"z.org", NULL, 80, EGRESS_HTTP, "POST", "/ok"}, VERDICT_ALLOW, false},
@@ -226,12 +230,14 @@ static void egress_judges_requests_of_plain_http(void **state)
 static void egress_answers_names_for_dns(void **state)
 {
     (void)state;
-    own_policy p = POLICY("network", "filtered", "network.egress", "x.org:443", "network.egress", "x.org:25=deny", "network.egress",
-                          "*.y.org=ask", "network.egress", "bad.y.org=deny", "network.egress", "db.host.pale:5432", "network.egress",
-                          "*.pale", "network.egress", "10.0.0.0/8", "network.egress", "z.org:80+methods=GET");
+    own_policy p =
+        POLICY("network", "filtered", "network.egress", "x.org:443", "network.egress", "x.org:25=deny", "network.egress", "*.y.org=ask",
+               "network.egress", "bad.y.org=deny", "network.egress", "db.host.pale:5432", "network.egress", "*.pale", "network.egress",
+               "10.0.0.0/8", "network.egress", "z.org:80+methods=GET", "network.egress", "*.v.org", "network.egress", "a.v.org=ask");
     own_policy open = POLICY("network", "open", "network.egress", "bad.org=deny"), none = POLICY(), host = POLICY("network", "host");
     assert_int_equal(egress_match_name(&p, "x.org", 0), VERDICT_ALLOW);
     assert_int_equal(egress_match_name(&p, "a.y.org", 0), VERDICT_ASK);
+    assert_int_equal(egress_match_name(&p, "a.v.org", 0), VERDICT_ALLOW);
     assert_int_equal(egress_match_name(&p, "bad.y.org", 0), VERDICT_DENY);
     assert_int_equal(egress_match_name(&p, "q.org", 0), VERDICT_DENY);
     assert_int_equal(egress_match_name(&p, "z.org", 0), VERDICT_ALLOW);

@@ -78,6 +78,8 @@ extern const struct field_kind limit_kind;                        /* limit.c */
 extern const struct field_kind paths_kind, guards_kind;           /* list.c */
 extern const struct field_kind env_set_kind, env_pass_kind;       /* env.c */
 extern const struct field_kind volume_kind;                       /* volume.c */
+extern const struct field_kind presets_kind;                      /* preset.c */
+extern const struct field_kind publish_kind;                      /* publish.c */
 extern const struct field_kind egress_kind;                       /* egress_field.c */
 
 /* A closed set of words. */

@@ -82,6 +82,11 @@ struct policy_egress {
     struct policy_strings paths; /* "/a", or "/a/" and a star for all beneath; none: every path */
 };
 
+/* A port of the host's loopback that leads to one of the box. */
+struct policy_publish {
+    uint16_t host, box;
+};
+
 struct policy {
     enum policy_tier tier;
     char *image; /* NULL: the host base */
@@ -92,8 +97,11 @@ struct policy {
     size_t volume_count;
     char *volume_root; /* NULL, or the folder every volume's host side must lie beneath */
     enum policy_network network;
+    struct policy_strings presets; /* "NAME@VERSION": where rules came from; "NAME": still to be applied (policy/preset.h) */
     struct policy_egress *egress;
     size_t egress_count;
+    struct policy_publish *publish;
+    size_t publish_count;
     struct policy_limit limits[LIMIT_COUNT];
     struct policy_strings env_set;  /* "NAME=value" */
     struct policy_strings env_pass; /* "NAME", or "PREFIX*", which never matches a name that looks like a secret */
@@ -116,8 +124,8 @@ int policy_parse(const char *text, size_t len, struct policy *ret, struct pale_e
 void policy_digest(const struct policy *p, char ret[SHA256_HEX]);
 
 /* Sets one key from text as a flag gives it ("limits.memory", "512M"); a list key appends, and a value that is there already
- * stays. Values: volumes HOST:TARGET[:ro|rw]; network.egress DOMAIN[:PORT,…][=VERDICT][@RATE]; env.set NAME=value (replaces);
- * guard NAME, or -NAME to take one out; limits none for no limit; image, project.path and volume_root - for none. "project" and
+ * stays. Values: volumes HOST:TARGET[:ro|rw]; network.egress a rule (policy/rule.h); network.publish [HOSTPORT:]BOXPORT; env.set NAME=value
+ * (replaces); guard NAME, or -NAME to take one out; limits none for no limit; image, project.path and volume_root - for none. "project" and
  * "network" are short for their modes. The error names the key, the value, what would be right, and the nearest key. On
  * failure the policy is as before. */
 int policy_set(struct policy *p, const char *key, const char *value, struct pale_err *e) MUST_CHECK;

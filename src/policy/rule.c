@@ -60,6 +60,18 @@ static void paths_text(const struct policy_strings *paths, struct buf *out)
         buf_addf(out, "%s%s", i ? "," : "", paths->item[i]);
 }
 
+/* In the largest unit that is exact, so that a rule reads as it was written. */
+static void quota_text(uint64_t v, bool is_bytes, struct buf *out)
+{
+    static const char units[] = "KMGT";
+    size_t i = 0;
+    for (; is_bytes && units[i] && v % 1024 == 0; i++)
+        v /= 1024;
+    buf_addf(out, "%" PRIu64, v);
+    if (i > 0)
+        buf_add(out, &units[i - 1], 1);
+}
+
 void rule_text(const struct policy_egress *r, struct buf *out)
 {
     static const char *const names[QUOTA_COUNT] = {
@@ -70,8 +82,10 @@ void rule_text(const struct policy_egress *r, struct buf *out)
     if (r->verdict != VERDICT_ALLOW)
         buf_addf(out, "=%s", verdict_names[r->verdict]);
     for (size_t i = 0; i < QUOTA_COUNT; i++)
-        if (r->quota[i])
-            buf_addf(out, "%s%" PRIu64, names[i], r->quota[i]);
+        if (r->quota[i]) {
+            buf_add_text(out, names[i]);
+            quota_text(r->quota[i], i == QUOTA_BYTES_OUT || i == QUOTA_BYTES_IN, out);
+        }
     if (r->window.days) {
         buf_add_text(out, "+time=");
         window_text(&r->window, out);
@@ -204,6 +218,9 @@ static int parse_target(const char *value, size_t *ret_len, struct policy_egress
     size_t n = six ? strcspn(value, "]") : strcspn(value, ":=@+");
     bool closed = !six || value[n] == ']', range = six || memchr(value, '/', n);
     *ret_len = six && closed ? n + 1 : n;
+    if (!six && value[n] == ':' && address_range_parse(value, strcspn(value, "=@+"), &(struct address_range){0}))
+        return err_set(e, PALE_BAD_INPUT, "\"%s\" is an address of IPv6; write it in brackets, with its bits: [fd00::/8]",
+                       quote_into(shown, sizeof(shown), value, strlen(value)));
     if (!range) {
         int ret = domain_parse(value, n, true, name, e);
         if (ret < 0)
@@ -248,7 +265,7 @@ static int check_name(struct policy_egress *r, struct pale_err *e)
 /* Nobody can look into TLS here, and a rule that cannot be held is not taken. */
 static int check_http(const struct policy_egress *r, struct pale_err *e)
 {
-    if (plainhttp_is_asked(r) && (r->port_count == 0 || rule_has_port(r, 443)))
+    if (plainhttp_is_asked(r) && rule_has_port(r, 443))
         return err_set(e, PALE_BAD_INPUT, "methods and paths are seen in plain HTTP alone; list the plain-HTTP ports, without 443");
     return 0;
 }

@@ -87,9 +87,8 @@ static void json_nests_keys_and_has_them_all(void **state)
     const char *text = buf_text(&out);
     assert_has(text, "{\"tier\":\"auto\",\"image\":\"debian:12\",\"project\":{\"mode\":\"none\",\"path\":null},\"read\":[]");
     assert_has(text, "\"volumes\":[{\"host\":\"/a\",\"target\":\"/b\",\"mode\":\"ro\"}]");
-    assert_has(
-        text,
-        "\"network\":{\"mode\":\"none\",\"egress\":[{\"domain\":\"x.org\",\"ports\":[443],\"rate_limit_per_min\":5,\"verdict\":\"ask\"}]}");
+    assert_has(text, "\"network\":{\"mode\":\"none\",\"presets\":[],\"egress\":[{\"domain\":\"x.org\",\"ports\":[443],\"rate_limit_per_"
+                     "min\":5,\"verdict\":\"ask\"}],\"publish\":[]}");
     assert_has(
         text,
         "\"limits\":{\"memory\":{\"value\":1073741824,\"asked\":true},\"processes\":{\"value\":512,\"asked\":false},\"cpu_seconds\":null");

@@ -67,7 +67,7 @@ static void on_rules(struct job *j, const struct node *n, const char *shown, voi
         job_set(j, n, "network.mode", shown, "filtered");
     for (size_t i = 0; i < n->count; i++)
         if (job_expects(j, n->child[i], NODE_MAP, shown, "a rule such as {domain: example.org}"))
-            job_rule(j, n->child[i], shown, DEFAULT_RATE, false);
+            job_rule(j, n->child[i], shown, DEFAULT_RATE, true);
 }
 
 static void on_mode(struct job *j, const struct node *n, const char *shown, void *data)

@@ -40,5 +40,5 @@ void job_walk(struct job *j, const struct node *map, const char *prefix, const s
 /* Notes an unknown key. best is the name that may have been meant, or NULL. */
 void job_unknown(struct job *j, const struct node *n, const char *shown, const char *best);
 
-/* One egress rule, {domain, ports, rate_limit_per_min, verdict}; default_rate 0: none. Only the pale format has verdicts. */
-void job_rule(struct job *j, const struct node *rule, const char *shown, unsigned default_rate, bool verdicts);
+/* One egress rule as a map; default_rate 0: none. The capability format has {domain, ports, rate_limit_per_min} alone. */
+void job_rule(struct job *j, const struct node *rule, const char *shown, unsigned default_rate, bool capability);

@@ -83,7 +83,7 @@ static void apply_item(struct job *j, const struct field *f, const struct node *
     if (f->kind->shape == SHAPE_PAIRS)
         apply_pair(j, f, n);
     else if (f->kind->shape == SHAPE_RULES && n->kind == NODE_MAP)
-        job_rule(j, n, f->key, 0, true);
+        job_rule(j, n, f->key, 0, false);
     else if (job_expects(j, n, NODE_TEXT, f->key, f->kind->shape == SHAPE_RULES ? "a rule such as {domain: example.org}" : "plain texts"))
         job_set(j, n, f->key, f->key, n->text);
 }

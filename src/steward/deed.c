@@ -110,6 +110,15 @@ static int make_policy(const struct msg_deed *m, enum paths paths, struct policy
     return r;
 }
 
+/* Whoever gives a box the host's network says so twice, on the host itself; what comes to the daemon is a request like any other. */
+static int check_host_network(const struct policy *p, struct pale_err *e)
+{
+    return p->network != NETWORK_HOST ? 0
+                                      : err_set(e, PALE_DENIED,
+                                                "network: host is not given through the daemon; use open, or on the host itself "
+                                                "`pale create --network host --yes-host-network`");
+}
+
 static int check_tenant(const char *tenant, const struct policy *p, struct pale_err *e)
 {
     own_policy most = {0};
@@ -137,6 +146,8 @@ static int do_make(struct deed *d, struct pale_err *e)
         r = make_policy(m, PATHS_REAL, &p, e);
     if (r == 0)
         r = check_tenant(m->tenant, &p, e);
+    if (r == 0)
+        r = check_host_network(&p, e);
     if (r < 0)
         return r;
     own_stack by_hand = {0};
@@ -387,6 +398,8 @@ static int do_policy(struct deed *d, struct pale_err *e)
         r = policy_narrow(&old, &new, e);
     if (r == 0)
         r = check_tenant(d->place.tenant, &new, e);
+    if (r == 0 && old.network != NETWORK_HOST)
+        r = check_host_network(&new, e);
     if (r == 0)
         r = layerdir_allot(&d->place, &new, e);
     if (r == 0)

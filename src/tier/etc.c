@@ -37,7 +37,19 @@ static const char *const shown_ssl[] = {"certs", "openssl.cnf"};
 #define SHOWN "shown"
 #define LOCKS 16
 
-const char *const etc_own_names[ETC_OWN_FILES] = {"hostname", "hosts", "machine-id"};
+const char *const etc_own_names[ETC_OWN_FILES + 1] = {"hostname", "hosts", "machine-id", "resolv.conf"};
+
+size_t etc_own_files(const struct wall_plan *plan)
+{
+    return plan->policy->network == NETWORK_HOST ? ETC_OWN_FILES + 1 : ETC_OWN_FILES;
+}
+
+static void copy_resolv(char *ret, size_t cap)
+{
+    own_fd fd = open("/etc/resolv.conf", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 ? 0 : fd_read_full(fd, ret, cap - 1);
+    ret[n > 0 ? n : 0] = 0;
+}
 
 void etc_own_text(const struct wall_plan *plan, size_t which, char *ret, size_t cap)
 {
@@ -45,8 +57,10 @@ void etc_own_text(const struct wall_plan *plan, size_t which, char *ret, size_t 
         snprintf(ret, cap, "%s\n", plan->hostname);
     else if (which == 1)
         snprintf(ret, cap, "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %s\n", plan->hostname);
-    else
+    else if (which == 2)
         snprintf(ret, cap, "%s\n", plan->machine_id);
+    else
+        copy_resolv(ret, cap);
 }
 
 static bool matches(const char *pattern, const char *name)

@@ -23,5 +23,7 @@ int etc_fill_image(int etc_fd, bool with_host, struct pale_err *e) MUST_CHECK;
 
 /* The files of one box, as text: name below /etc and content. */
 #define ETC_OWN_FILES 3
-extern const char *const etc_own_names[ETC_OWN_FILES];
+extern const char *const etc_own_names[ETC_OWN_FILES + 1];
+/* How many of them this box has: on the host's network it asks the host's name servers. */
+size_t etc_own_files(const struct wall_plan *plan);
 void etc_own_text(const struct wall_plan *plan, size_t which, char *ret, size_t cap);

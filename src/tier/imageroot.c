@@ -27,6 +27,7 @@ static const char *const places[] = {"proc", "dev", "run", "tmp", "etc", "root",
 struct making {
     int root;
     const struct root_sources *sources;
+    size_t own_files;
 };
 
 /* A plain file to lay one of ours over; whatever else has its name, a link mostly, is the box's no longer. */
@@ -52,7 +53,7 @@ static int make_places(void *arg, struct pale_err *e)
     own_fd etc = fd_open_beneath(m->root, "etc", O_RDONLY | O_DIRECTORY, 0);
     if (etc < 0)
         return err_os(e, "open /etc of the image");
-    for (size_t i = 0; r == 0 && i < ETC_OWN_FILES; i++)
+    for (size_t i = 0; r == 0 && i < m->own_files; i++)
         r = make_own_place(etc, etc_own_names[i], e);
     return r < 0 ? r : root_make_mount_points(m->root, m->sources, false, e);
 }
@@ -85,7 +86,7 @@ static int make_dev(const struct wall_plan *plan, int root, struct pale_err *e)
 static int lay_own_files(const struct wall_plan *plan, int porch, int root, struct pale_err *e)
 {
     int r = 0;
-    for (size_t i = 0; r == 0 && i < ETC_OWN_FILES; i++) {
+    for (size_t i = 0; r == 0 && i < etc_own_files(plan); i++) {
         char target[64];
         snprintf(target, sizeof(target), "etc/%s", etc_own_names[i]);
         own_fd tree = root_own_file(plan, porch, i, e);
@@ -105,7 +106,7 @@ int imageroot_build(const struct wall_plan *plan, struct root_sources *s, int po
     if (scratch < 0 || (r = layered_join(plan, &s->layers, porch, scratch, joined, e)) < 0)
         return scratch < 0 ? scratch : r;
     int root = joined[PART_ROOT];
-    struct making m = {.root = root, .sources = s};
+    struct making m = {.root = root, .sources = s, .own_files = etc_own_files(plan)};
     if ((r = mounts_place(root, porch, PORCH_ROOT, e)) < 0 || (r = root_as_user(plan, make_places, &m, e)) < 0)
         return r;
     if ((r = make_dev(plan, root, e)) < 0 || (r = lay_own_files(plan, porch, root, e)) < 0)

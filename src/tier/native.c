@@ -300,7 +300,7 @@ static int build(struct builder *b, struct pale_err *e)
 {
     const struct wall_plan *plan = b->plan;
     int r;
-    pid_t network = is_weak(plan->weaken, WEAKEN_NETNS) ? 0 : start_network(b);
+    pid_t network = is_weak(plan->weaken, WEAKEN_NETNS) || plan->policy->network == NETWORK_HOST ? 0 : start_network(b);
     if (network < 0)
         return err_os(e, "start making the box's network namespace");
     if ((r = await_keeper(b, e)) < 0 || (r = settle(plan, e)) < 0)

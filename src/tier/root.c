@@ -283,7 +283,7 @@ static int open_base(int root, int fds[BASE_DIRS], struct pale_err *e)
 
 int root_own_file(const struct wall_plan *plan, int root, size_t which, struct pale_err *e)
 {
-    char text[512], source[64];
+    char text[4096], source[64];
     snprintf(source, sizeof(source), "proc/%s", etc_own_names[which]);
     etc_own_text(plan, which, text, sizeof(text));
     own_fd fd = openat(root, source, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
@@ -295,7 +295,7 @@ int root_own_file(const struct wall_plan *plan, int root, size_t which, struct p
 static int make_etc(const struct wall_plan *plan, int root, int shared, struct pale_err *e)
 {
     int r = mounts_place(shared, root, "etc", e);
-    for (size_t i = 0; r == 0 && i < ETC_OWN_FILES; i++) {
+    for (size_t i = 0; r == 0 && i < etc_own_files(plan); i++) {
         char target[64];
         snprintf(target, sizeof(target), "etc/%s", etc_own_names[i]);
         own_fd tree = root_own_file(plan, root, i, e);

@@ -49,7 +49,7 @@ AUDIT = [Case(f"audit-{how}", "G8", 20, (), switches("audit-chain"), scene=scene
 CHECK = switches("policy-check")
 POLICY = [
     *[Case(f"refuse-{n}", "G3", 21, ("say", "it runs"), CHECK, flags=flags, judge="refused", peer=False) for n, flags in {
-        "network-open": ("--network", "open"), "network-host": ("--network", "host"), "network-filtered": ("--network", "filtered"),
+        "tier-gvisor": ("--tier", "gvisor"), "tier-microvm": ("--tier", "microvm"),
         "read-run": ("--read", "/run"),
         "write-usr": ("--write", "/usr"), "volume-over-etc": ("--volume", "{dir}:/etc/skel"), "volume-over-usr": ("--volume", "{dir}:/usr/share"),
         "write-home": ("--write", "/home")}.items()],

@@ -14,7 +14,7 @@ import time
 import pytest
 
 VERBS = ["run", "exec", "shell", "create", "ls", "inspect", "stop", "freeze", "thaw", "rename", "rm", "diff", "apply", "discard", "snapshot", "snapshots", "restore", "fork", "export", "import", "gc", "ps", "attach", "kill", "wait", "logs", "cp", "cat", "write", "files",
-         "mkdir", "mv", "del", "watch", "validate", "policy", "audit", "guard", "approvals", "prove", "image", "serve", "token", "claude", "codex", "gemini", "qwen", "opencode", "copilot", "agent", "agents", "mcp", "completion", "version"]
+         "mkdir", "mv", "del", "watch", "validate", "policy", "presets", "audit", "guard", "approvals", "prove", "image", "serve", "token", "claude", "codex", "gemini", "qwen", "opencode", "copilot", "agent", "agents", "mcp", "completion", "version"]
 SUMMARY = re.compile(r"^exit=(\d+) time=(\d+(\.\d+)?(ms|s)|\d+m\S*) cpu=\d+\.\d\ds peak=\d+(\.\d)?(B|KiB|MiB|GiB)$", re.M)
 
 
@@ -416,7 +416,13 @@ def test_unknown_verb_far_from_any(pale):
     (["exec", "--user", "nobody-here", "b", "--", "true"], "user must be"), (["exec", "--cwd", "relative", "b", "--", "true"], "absolute"),
     (["create", "b"], "already a box b"), (["run", "--memory", "0", "--", "true"], "memory"), (["run", "--memory", "-5", "--", "true"], "memory"),
     (["run", "--read", "/no/such/path", "--", "true"], "/no/such/path"), (["run", "--volume", "nocolon", "--", "true"], "HOST:TARGET"),
-    (["run", "--network", "open", "--", "true"], "network"), (["run", "--tier", "microvm", "--", "true"], "tier"),
+    (["run", "--net", "host", "--", "true"], "--yes-host-network"),
+    (["run", "--net", "open", "--yes-host-network", "--", "true"], "the network is open"), (["run", "--allow", "x_y", "--", "true"], "--allow"),
+    (["run", "--net", "none", "--allow", "x.org", "--", "true"], "network none"),
+    (["run", "--allow", "x.org", "--net", "none", "--", "true"], "network none"), (["run", "--deny", "x.org", "--", "true"], "network none"),
+    (["run", "--deny", "x.org=allow", "--", "true"], "the flag says deny"), (["run", "--ask", "1.2.3.4", "--", "true"], "address"),
+    (["run", "--preset", "dve", "--", "true"], 'did you mean "dev"'), (["run", "--preset", "../x", "--", "true"], "no name of a preset"),
+    (["run", "-p", "80:x", "--", "true"], "HOSTPORT"), (["run", "-p", "0.0.0.0:80:80", "--", "true"], "loopback"), (["presets", "nonesuch"], "no preset"), (["run", "--tier", "microvm", "--", "true"], "tier"),
     (["run", "--seccomp", "none", "--", "true"], "seccomp"), (["run", "--image", "debian:12", "--", "true"], "image"),
     (["policy", "bogus"], "pale policy"), (["policy", "ask", "b", "eat", "/etc"], "eat"), (["completion", "tcsh"], "bash"),
 ])
@@ -428,7 +434,7 @@ def test_usage_errors_name_the_thing(pale, box, args, says):
 
 
 def test_nothing_is_half_made_by_a_refused_create(pale):
-    assert pale.run("create", "x", "--network", "open").code == 125
+    assert pale.run("create", "x", "--network", "host").code == 125
     assert pale.run("create", "x", "--tier", "microvm").code == 125
     assert pale.json("ls", "--json") == [] and pale.boxes() == []
 

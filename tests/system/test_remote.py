@@ -492,6 +492,15 @@ def do_policy(u, b):
     assert "limits.memory" in u.ok("policy", "diff", b, "./p.yaml").text
 
 
+def do_presets(u, b):
+    assert u.ok("presets").text == u.pale.ok("presets").text
+    assert u.json("presets", "--json", "none")["rules"] == []
+    for flags, says in ((["--net", "host"], "--yes-host-network"), (["--preset", "nonesuch"], "no preset"), (["--allow", "*"], "network: open"),
+                        (["--net", "none", "--allow", "x.org"], "do nothing with network none")):
+        r = u.run("create", "netted", *flags)
+        assert r.code == 125 and says in r.errors, (flags, r.errors)
+
+
 def do_audit(u, b):
     u.ok("exec", "-q", b, "--", "true")
     assert u.ok("audit", b).text == u.pale.ok("audit", b).text
