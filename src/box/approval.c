@@ -21,6 +21,38 @@ uint64_t approval_until(uint64_t for_ms)
     return for_ms ? (clock_unix_ms() + for_ms + 999) / 1000 : 0;
 }
 
+void approval_keep(const struct msg_question *m, const char *box, const char *box_name, struct approval_asked *ret)
+{
+    *ret =
+        (struct approval_asked){.port = m->port, .job = m->job, .asked_unix_ms = m->asked_unix_ms, .expires_unix_ms = m->expires_unix_ms};
+    snprintf(ret->id, sizeof(ret->id), "%s", m->id);
+    snprintf(ret->box, sizeof(ret->box), "%s", box);
+    snprintf(ret->box_name, sizeof(ret->box_name), "%s", box_name);
+    snprintf(ret->host, sizeof(ret->host), "%s", m->host);
+    snprintf(ret->via, sizeof(ret->via), "%s", m->name);
+    snprintf(ret->rule, sizeof(ret->rule), "%s", m->rule);
+}
+
+void approval_json(const struct approval_asked *q, const char *state, struct json *j)
+{
+    json_begin_object(j, NULL);
+    if (state)
+        json_text(j, "state", state);
+    json_text(j, "id", q->id);
+    json_text(j, "box", q->box);
+    json_text(j, "box_name", q->box_name);
+    json_text(j, "host", q->host);
+    if (q->via[0])
+        json_text(j, "via", q->via);
+    json_u64(j, "port", q->port);
+    json_text(j, "rule", q->rule);
+    if (q->job)
+        json_u64(j, "job", q->job);
+    json_u64(j, "asked_unix_ms", q->asked_unix_ms);
+    json_u64(j, "expires_unix_ms", q->expires_unix_ms);
+    json_end_object(j);
+}
+
 static int open_keeper(struct reach *r, const struct place *p, struct pale_err *e)
 {
     static const struct timeval patience = {.tv_sec = PATIENCE_S};

@@ -4,12 +4,25 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "base/err.h"
 #include "box/place.h"
 #include "wire/message.h"
 
 /* caller: for whom, as life_stop has it. PALE_NOT_FOUND if the question is not open, PALE_DENIED if it is not the one that is cited. */
 int approval_answer(const struct place *p, const struct msg_verdict *m, const char *caller, struct pale_err *e) MUST_CHECK;
+
+/* A question of a box, kept. */
+struct approval_asked {
+    char id[QUESTION_ID_LEN + 1];
+    char box[BOX_ID_LEN + 1], box_name[BOX_NAME_MAX + 1];
+    char host[DOMAIN_NAME_MAX + 1], via[DOMAIN_NAME_MAX + 1]; /* via: the name that led to host, which is an address; "" */
+    char rule[300];
+    uint64_t port, job, asked_unix_ms, expires_unix_ms;
+};
+void approval_keep(const struct msg_question *m, const char *box, const char *box_name, struct approval_asked *ret);
+/* As the API and the command tell of it. state may be NULL. */
+void approval_json(const struct approval_asked *q, const char *state, struct json *j);
 
 /* Calls fn with each open question of a box that runs. */
 typedef int approval_fn(void *arg, const struct place *p, const struct msg_question *q);

@@ -133,7 +133,7 @@ static struct herald_note *find(struct herald *h, const char *question)
     return NULL;
 }
 
-void herald_show(struct herald *h, const struct inquiry *q)
+void herald_show(struct herald *h, const struct approval_asked *q)
 {
     uint8_t mem[MESSAGE_MAX];
     struct dbus_writer w;

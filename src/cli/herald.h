@@ -30,7 +30,7 @@ void herald_close(struct herald *h);
 #define own_herald CLEANUP(herald_close) struct herald
 
 void herald_open(struct herald *h);
-void herald_show(struct herald *h, const struct inquiry *q);
+void herald_show(struct herald *h, const struct approval_asked *q);
 /* The question is open no longer. */
 void herald_withdraw(struct herald *h, const char *question);
 /* There is something to read. pressed may be called. */

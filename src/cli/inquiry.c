@@ -8,7 +8,6 @@
 
 #include "base/limits.h"
 #include "base/own.h"
-#include "box/approval.h"
 #include "box/place.h"
 #include "cli/far.h"
 
@@ -20,34 +19,24 @@ void inquiries_done(struct inquiries *l)
     *l = (struct inquiries){0};
 }
 
-static struct inquiry *add(struct inquiries *l)
+static struct approval_asked *add(struct inquiries *l)
 {
     /* Powers of two are where there is no more room. */
     if ((l->count & (l->count - 1)) == 0 || l->count == 0) {
-        struct inquiry *grown = realloc(l->item, (l->count ? 2 * l->count : 1) * sizeof(*grown));
+        struct approval_asked *grown = realloc(l->item, (l->count ? 2 * l->count : 1) * sizeof(*grown));
         if (!grown || l->count >= INQUIRIES_MAX)
             return NULL;
         l->item = grown;
     }
-    l->item[l->count] = (struct inquiry){0};
+    l->item[l->count] = (struct approval_asked){0};
     return &l->item[l->count++];
 }
 
 static int take_question(void *arg, const struct place *p, const struct msg_question *m)
 {
-    struct inquiry *q = m->state == QUESTION_OPEN ? add(arg) : NULL;
-    if (!q)
-        return 0;
-    snprintf(q->id, sizeof(q->id), "%s", m->id);
-    snprintf(q->box, sizeof(q->box), "%s", p->id);
-    snprintf(q->box_name, sizeof(q->box_name), "%s", p->name);
-    snprintf(q->host, sizeof(q->host), "%s", m->host);
-    snprintf(q->via, sizeof(q->via), "%s", m->name);
-    snprintf(q->rule, sizeof(q->rule), "%s", m->rule);
-    q->port = (uint16_t)m->port;
-    q->job = m->job;
-    q->asked_unix_ms = m->asked_unix_ms;
-    q->expires_unix_ms = m->expires_unix_ms;
+    struct approval_asked *q = m->state == QUESTION_OPEN ? add(arg) : NULL;
+    if (q)
+        approval_keep(m, p->id, p->name, q);
     return 0;
 }
 
@@ -76,7 +65,7 @@ static int list_far(struct remote *r, struct inquiries *ret, struct pale_err *e)
     if (res == 0 && (!jsonread_get(&v, "items", &items) || items.kind != JSONREAD_LIST))
         res = err_set(e, PALE_PROTOCOL, "the daemon's answer has no items");
     for (size_t pos = 0; res == 0 && jsonread_next(&items, &pos, NULL, &item);) {
-        struct inquiry *q = add(ret);
+        struct approval_asked *q = add(ret);
         if (!q)
             return err_nomem(e);
         take_text(&item, "id", q->id, sizeof(q->id));
@@ -85,7 +74,7 @@ static int list_far(struct remote *r, struct inquiries *ret, struct pale_err *e)
         take_text(&item, "host", q->host, sizeof(q->host));
         take_text(&item, "via", q->via, sizeof(q->via));
         take_text(&item, "rule", q->rule, sizeof(q->rule));
-        q->port = (uint16_t)far_number(&item, "port");
+        q->port = far_number(&item, "port");
         q->job = far_number(&item, "job");
         q->asked_unix_ms = far_number(&item, "asked_unix_ms");
         q->expires_unix_ms = far_number(&item, "expires_unix_ms");
@@ -95,7 +84,7 @@ static int list_far(struct remote *r, struct inquiries *ret, struct pale_err *e)
 
 static int older_first(const void *a, const void *b)
 {
-    const struct inquiry *p = a, *q = b;
+    const struct approval_asked *p = a, *q = b;
     int r = p->asked_unix_ms < q->asked_unix_ms ? -1 : p->asked_unix_ms > q->asked_unix_ms;
     return r ? r : strcmp(p->id, q->id);
 }
@@ -113,7 +102,7 @@ int inquiry_list(struct remote *r, struct inquiries *ret, struct pale_err *e)
     return 0;
 }
 
-const struct inquiry *inquiry_find(const struct inquiries *l, const char *id)
+const struct approval_asked *inquiry_find(const struct inquiries *l, const char *id)
 {
     for (size_t i = 0; i < l->count; i++)
         if (strcmp(l->item[i].id, id) == 0)
@@ -121,36 +110,16 @@ const struct inquiry *inquiry_find(const struct inquiries *l, const char *id)
     return NULL;
 }
 
-void inquiry_json(const struct inquiry *q, const char *state, struct json *j)
-{
-    json_begin_object(j, NULL);
-    if (state)
-        json_text(j, "state", state);
-    json_text(j, "id", q->id);
-    json_text(j, "box", q->box);
-    json_text(j, "box_name", q->box_name);
-    json_text(j, "host", q->host);
-    if (q->via[0])
-        json_text(j, "via", q->via);
-    json_u64(j, "port", q->port);
-    json_text(j, "rule", q->rule);
-    if (q->job)
-        json_u64(j, "job", q->job);
-    json_u64(j, "asked_unix_ms", q->asked_unix_ms);
-    json_u64(j, "expires_unix_ms", q->expires_unix_ms);
-    json_end_object(j);
-}
-
-const char *inquiry_text(const struct inquiry *q, char *ret, size_t cap)
+const char *inquiry_text(const struct approval_asked *q, char *ret, size_t cap)
 {
     if (q->via[0])
-        snprintf(ret, cap, "%s (%s) port %u", q->via, q->host, q->port);
+        snprintf(ret, cap, "%s (%s) port %u", q->via, q->host, (unsigned)q->port);
     else
-        snprintf(ret, cap, "%s port %u", q->host, q->port);
+        snprintf(ret, cap, "%s port %u", q->host, (unsigned)q->port);
     return ret;
 }
 
-static int answer_far(struct remote *r, const struct inquiry *q, const struct inquiry_answer *a, struct pale_err *e)
+static int answer_far(struct remote *r, const struct approval_asked *q, const struct inquiry_answer *a, struct pale_err *e)
 {
     own_buf body = {0}, text = {0};
     struct json j;
@@ -172,7 +141,7 @@ static int answer_far(struct remote *r, const struct inquiry *q, const struct in
     return remote_call(r, "POST", path, buf_text(&body), &text, e);
 }
 
-int inquiry_answer(struct remote *r, const struct inquiry *q, const struct inquiry_answer *a, struct pale_err *e)
+int inquiry_answer(struct remote *r, const struct approval_asked *q, const struct inquiry_answer *a, struct pale_err *e)
 {
     struct place p;
     const struct msg_verdict m = {.question = q->id,

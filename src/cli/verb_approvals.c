@@ -36,10 +36,10 @@ static int list(struct args *a, struct remote *r)
         return cli_fail(a, &e);
     listing_init(&out, a, heads, 5);
     for (size_t i = 0; i < l.count; i++) {
-        const struct inquiry *q = &l.item[i];
+        const struct approval_asked *q = &l.item[i];
         uint64_t now = clock_unix_ms();
         if (out.is_json) {
-            inquiry_json(q, NULL, &out.json);
+            approval_json(q, NULL, &out.json);
             continue;
         }
         table_cell(&out.table, q->id);
@@ -53,7 +53,7 @@ static int list(struct args *a, struct remote *r)
 
 /* --- watch --- */
 
-static int show(const struct args *a, const struct inquiry *q, bool open)
+static int show(const struct args *a, const struct approval_asked *q, bool open)
 {
     char text[2 * DOMAIN_NAME_MAX + 32];
     if (a->json) {
@@ -61,7 +61,7 @@ static int show(const struct args *a, const struct inquiry *q, bool open)
         struct json j;
         buf_init(&b, 8192);
         json_start(&j, &b);
-        inquiry_json(q, open ? "open" : "closed", &j);
+        approval_json(q, open ? "open" : "closed", &j);
         return cli_json(&b) || fflush(stdout);
     }
     inquiry_text(q, text, sizeof(text));
@@ -90,7 +90,7 @@ static int show_missing(struct vigil *v, const struct inquiries *from, const str
 {
     int failed = 0;
     for (size_t i = 0; !failed && i < from->count; i++) {
-        const struct inquiry *q = &from->item[i];
+        const struct approval_asked *q = &from->item[i];
         if (inquiry_find(in, q->id))
             continue;
         failed = show(v->args, q, open);
@@ -107,7 +107,7 @@ static void on_pressed(void *arg, const char *question, const struct inquiry_ans
 {
     struct vigil *v = arg;
     struct pale_err e;
-    const struct inquiry *q = inquiry_find(&v->open, question);
+    const struct approval_asked *q = inquiry_find(&v->open, question);
     if (q && inquiry_answer(v->remote, q, given, &e) < 0)
         cli_complain(e.text);
 }
@@ -175,7 +175,7 @@ static int answer(struct args *a, struct remote *r)
     if (read_answer(a, &given, &e) < 0 || inquiry_list(r, &l, &e) < 0)
         return cli_fail(a, &e);
     for (int i = 1; i < a->count; i++) {
-        const struct inquiry *q = inquiry_find(&l, a->word[i]);
+        const struct approval_asked *q = inquiry_find(&l, a->word[i]);
         if (!q) {
             err_set(&e, PALE_NOT_FOUND,
                     "no box asks a question %s, or nobody waits for it any more; `pale approvals` lists those that are open", a->word[i]);

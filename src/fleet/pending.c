@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/own.h"
 
 #define PENDING_MAX 1024u /* of a box; its keeper keeps to far less */
@@ -13,7 +14,7 @@
 static struct pending **find(struct lookout *w, const char *id)
 {
     struct pending **at = &w->pending;
-    while (*at && strcmp((*at)->id, id) != 0)
+    while (*at && strcmp((*at)->q.id, id) != 0)
         at = &(*at)->next;
     return at;
 }
@@ -27,14 +28,8 @@ static void remember(struct lookout *w, const struct msg_question *m)
     struct pending *q = *at || n >= PENDING_MAX ? NULL : calloc(1, sizeof(*q));
     if (!q)
         return;
-    snprintf(q->id, sizeof(q->id), "%s", m->id);
-    snprintf(q->host, sizeof(q->host), "%s", m->host);
-    snprintf(q->via, sizeof(q->via), "%s", m->name);
-    snprintf(q->rule, sizeof(q->rule), "%s", m->rule);
-    q->port = m->port;
-    q->job = m->job;
-    q->asked_unix_ms = m->asked_unix_ms;
-    q->expires_unix_ms = m->expires_unix_ms;
+    const struct core_box *b = core_by_id(w->fleet->core, w->id);
+    approval_keep(m, w->id, b ? b->name : "", &q->q);
     *at = q;
 }
 
@@ -50,7 +45,7 @@ static void forget(struct lookout *w, const char *id)
 void pending_forget(struct lookout *w)
 {
     while (w->pending)
-        forget(w, w->pending->id);
+        forget(w, w->pending->q.id);
 }
 
 static void tell(struct lookout *w, const struct msg_question *m)
@@ -87,22 +82,4 @@ bool pending_take(struct lookout *w, const struct frame *f)
         forget(w, m.id);
     tell(w, &m);
     return true;
-}
-
-void pending_json(const struct pending *q, const struct core_box *b, struct json *j)
-{
-    json_begin_object(j, NULL);
-    json_text(j, "id", q->id);
-    json_text(j, "box", b->id);
-    json_text(j, "box_name", b->name);
-    json_text(j, "host", q->host);
-    if (q->via[0])
-        json_text(j, "via", q->via);
-    json_u64(j, "port", q->port);
-    json_text(j, "rule", q->rule);
-    if (q->job)
-        json_u64(j, "job", q->job);
-    json_u64(j, "asked_unix_ms", q->asked_unix_ms);
-    json_u64(j, "expires_unix_ms", q->expires_unix_ms);
-    json_end_object(j);
 }

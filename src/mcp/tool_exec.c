@@ -223,7 +223,7 @@ static void run_command(struct use *u)
 
 #define QUESTION_STATE "question"
 
-static void ask_client(struct use *u, const struct pending *q)
+static void ask_client(struct use *u, const struct approval_asked *q)
 {
     own_buf text = {0}, state = {0};
     const struct core_box *box = core_by_id(u->r->world->fleet.core, u->r->box);
@@ -248,8 +248,8 @@ static void on_asking(struct loop_timer *t)
     struct use *u = m->use;
     const struct lookout *w = lookout_of(&u->r->world->fleet, u->r->box);
     for (const struct pending *q = w && m->job && u->duty.call ? w->pending : NULL; q; q = q->next)
-        if (q->job == m->job)
-            return ask_client(u, q);
+        if (q->q.job == m->job)
+            return ask_client(u, &q->q);
 }
 
 static void on_event(struct listener *l, const struct event *ev)

@@ -4,6 +4,7 @@
 
 #include "fleet/order.h"
 #include "fleet/pending.h"
+#include "ops/hearing.h"
 #include "ops/ops.h"
 #include "ops/talk.h"
 
@@ -21,21 +22,11 @@ void op_approval_list(struct call *c)
     for (const struct core_box *x = core_after(f->core, "", "", ""); x; x = core_after(f->core, x->tenant, x->name, x->id)) {
         const struct lookout *w = talk_sees(&c->who, x) ? lookout_of(f, x->id) : NULL;
         for (const struct pending *q = w ? w->pending : NULL; q; q = q->next)
-            pending_json(q, x, &j);
+            approval_json(&q->q, NULL, &j);
     }
     json_end_list(&j);
     json_end_object(&j);
     call_json(c, &b);
-}
-
-static void on_done(void *arg, const struct msg_deed_done *d)
-{
-    struct call *c = arg;
-    if (d->code != 0)
-        call_refuse(c, d->code < PALE_CODE_COUNT ? (enum pale_code)d->code : PALE_PROTOCOL, "%s", d->text);
-    else
-        call_nothing(c);
-    call_drop(c);
 }
 
 void op_approval_answer(struct call *c)
@@ -63,5 +54,5 @@ void op_approval_answer(struct call *c)
                                .form = scope,
                                .for_ms = call_number(c, "for", 0)};
     call_hold(c);
-    fleet_deed(&c->world->fleet, &m, on_done, c);
+    fleet_deed(&c->world->fleet, &m, hearing_done, c);
 }
