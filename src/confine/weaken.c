@@ -63,6 +63,8 @@ static const char *const names[WEAKEN_COUNT] = {
     [WEAKEN_GATE_MATCH] = "gate-match",
     [WEAKEN_GATE_ECH] = "gate-ech",
     [WEAKEN_GATE_HTTP] = "gate-http",
+    [WEAKEN_GATE_STRICT] = "gate-strict",
+    [WEAKEN_GATE_FORWARD] = "gate-forward",
 };
 
 uint64_t weaken_from_env(void)

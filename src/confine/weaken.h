@@ -61,7 +61,9 @@ enum weaken {
     WEAKEN_GATE_ADDRESS, /* a name may lead to any address */
     WEAKEN_GATE_MATCH,   /* … and is not compared with the address that was dialled, nor with a second name */
     WEAKEN_GATE_ECH,     /* an encrypted name passes */
-    WEAKEN_GATE_HTTP,    /* only the first request of a connection is judged */
+    WEAKEN_GATE_HTTP,    /* only the first request of a connection is judged; what comes after it passes unread */
+    WEAKEN_GATE_STRICT,  /* what cannot be read passes as if it named nobody */
+    WEAKEN_GATE_FORWARD, /* questions about names go on to the host's server as they came */
     WEAKEN_COUNT,
 };
 

@@ -22,7 +22,7 @@ void crossing_begin(struct flow *f)
     if (f->silent) {
         f->state = FLOW_GREET;
         f->down.may_pass = UINT64_MAX;
-    } else if (f->is_http) {
+    } else if (f->is_http && !is_weak(f->g->weaken, WEAKEN_GATE_HTTP)) {
         f->state = FLOW_HTTP;
         plain_step(f);
         return;
@@ -211,10 +211,34 @@ static int find_address(struct flow *f, char *why, size_t cap)
     return -1;
 }
 
+/* Is it an address of this very host? Then that is where the kernel would dial it from. Nothing is sent. */
+static bool is_own(const struct address *a)
+{
+    own_fd fd = socket(a->family == ADDRESS_V4 ? AF_INET : AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_storage to, from;
+    socklen_t n = flow_sockaddr(a, 443, &to), m = sizeof(from);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, n) < 0 || getsockname(fd, (struct sockaddr *)&from, &m) < 0)
+        return false;
+    return a->family == ADDRESS_V4 ? memcmp(&((struct sockaddr_in *)&from)->sin_addr, a->byte, 4) == 0
+                                   : memcmp(&((struct sockaddr_in6 *)&from)->sin6_addr, a->byte, 16) == 0;
+}
+
+/* What serves the host alone is not for a name to open, wherever it leads: a rule for addresses does, or one for a port of the host's. */
+static void judge_own(struct flow *f, struct judgement *j)
+{
+    bool meant = f->host_port || (j->egress.ground == EGRESS_BY_RULE && !j->egress.rule->domain);
+    if (j->verdict == VERDICT_DENY || meant || is_weak(f->g->weaken, WEAKEN_GATE_ADDRESS) || !is_own(&f->at))
+        return;
+    j->verdict = VERDICT_DENY;
+    snprintf(j->rule, sizeof(j->rule), "addresses of the host");
+    snprintf(j->why, sizeof(j->why), "it leads to the host itself; only a rule for that address or for a port of the host's opens it");
+}
+
 /* The last word, with the address that is to be dialled. */
 static void decide_address(struct flow *f, struct judgement *j)
 {
     verdict_flow(f, true, j);
+    judge_own(f, j);
     f->host = meter_row(f->g, f);
     if (j->verdict == VERDICT_ASK)
         ask(f, j);

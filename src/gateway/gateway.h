@@ -281,6 +281,8 @@ bool known_spend(struct gateway *g, const struct hostname *name);
 /* Finds the addresses of a name; the asker, which is copied, hears of it, perhaps before this returns. false: there is no room. */
 bool resolve_start(struct gateway *g, const struct hostname *name, const struct asker *who);
 void resolve_tick(struct gateway *g, int64_t now);
+/* In a test build: a question goes on as it came. */
+void resolve_forward(const struct gateway *g, const uint8_t *p, size_t n);
 
 /* --- oracle.c: questions of the box --- */
 void oracle_datagram(struct loop_source *s, uint32_t events);
@@ -328,6 +330,7 @@ void opening_greeting(struct flow *f);
 void opening_silence(struct flow *f);
 /* The name that the client gave, in its one form; false: it was refused. */
 bool opening_name(struct flow *f, const char *p, size_t n);
+void opening_other(struct flow *f);
 
 /* --- crossing.c: from a name to a server --- */
 /* The client has said whom it wants, by a name that it gave or that its address was told for: judges it, and dials if it may. */

@@ -15,21 +15,6 @@
 
 static uint8_t scratch[HELLO_BYTES_MAX + 1]; /* for what is looked at; of one connection at a time */
 
-/* A name that the bytes gave, in its one form. */
-bool opening_name(struct flow *f, const char *p, size_t n)
-{
-    struct hostname name;
-    enum hostname_trouble t = hostname_canon(p, n, false, &name);
-    char why[GATE_TEXT_MAX];
-    if (t == HOSTNAME_GOOD) {
-        f->name = name;
-        return true;
-    }
-    snprintf(why, sizeof(why), "the name that was asked for %s", hostname_trouble_text(t));
-    flow_refuse(f, "names of hosts", why);
-    return false;
-}
-
 /* The name that led the client to this address, if one that is allowed at this port did. */
 static void name_by_address(struct flow *f)
 {
@@ -50,6 +35,41 @@ static void name_by_address(struct flow *f)
         f->name = best->name;
 }
 
+/* A name that the bytes gave, in its one form. */
+bool opening_name(struct flow *f, const char *p, size_t n)
+{
+    struct hostname name;
+    enum hostname_trouble t = hostname_canon(p, n, false, &name);
+    char why[GATE_TEXT_MAX];
+    if (t == HOSTNAME_GOOD) {
+        f->name = name;
+        return true;
+    }
+    if (is_weak(f->g->weaken, WEAKEN_GATE_STRICT)) {
+        name_by_address(f);
+        return true;
+    }
+    snprintf(why, sizeof(why), "the name that was asked for %s", hostname_trouble_text(t));
+    flow_refuse(f, "names of hosts", why);
+    return false;
+}
+
+/* Neither TLS nor HTTP, as far as can be seen. */
+void opening_other(struct flow *f)
+{
+    f->is_other = true;
+    f->is_tls = f->is_http = false;
+    if (f->state == FLOW_GREET) {
+        f->state = FLOW_OPEN;
+        flow_wait_for(&f->client, 0);
+        f->up.may_pass = UINT64_MAX;
+        flow_watch(f);
+        return;
+    }
+    name_by_address(f);
+    crossing_decide(f);
+}
+
 /* Is this hello one that may pass, for the name that the connection has or is to have? */
 static void read_hello(struct flow *f, const uint8_t *p, size_t n, bool ended)
 {
@@ -61,6 +81,10 @@ static void read_hello(struct flow *f, const uint8_t *p, size_t n, bool ended)
     f->is_tls = true;
     if (r == 0 && !ended) {
         flow_wait_for(&f->client, n);
+        return;
+    }
+    if (r <= 0 && is_weak(f->g->weaken, WEAKEN_GATE_STRICT)) {
+        opening_other(f);
         return;
     }
     if (r <= 0) {
@@ -102,18 +126,18 @@ static void read_hello(struct flow *f, const uint8_t *p, size_t n, bool ended)
     crossing_begin(f);
 }
 
-static void read_other(struct flow *f)
+/* It went without a word: it may have looked who is there. */
+static void unspoken(struct flow *f)
 {
-    f->is_other = true;
-    if (f->state == FLOW_GREET) {
-        f->state = FLOW_OPEN;
-        flow_wait_for(&f->client, 0);
-        f->up.may_pass = UINT64_MAX;
-        flow_watch(f);
-        return;
+    struct judgement j = {.verdict = VERDICT_ALLOW};
+    if (f->state == FLOW_FIRST) {
+        name_by_address(f);
+        verdict_flow(f, false, &j);
     }
-    name_by_address(f);
-    crossing_decide(f);
+    if (j.verdict == VERDICT_DENY)
+        flow_refuse(f, j.rule, j.why);
+    else
+        flow_drop(f);
 }
 
 void opening_first(struct flow *f, bool ended)
@@ -122,7 +146,7 @@ void opening_first(struct flow *f, bool ended)
     if (n < 0)
         return;
     if (n == 0) {
-        flow_drop(f);
+        unspoken(f);
         return;
     }
     enum sniff s = sniff(scratch, (size_t)n);
@@ -134,11 +158,11 @@ void opening_first(struct flow *f, bool ended)
         read_hello(f, scratch, (size_t)n, ended);
     } else if (s == SNIFF_HTTP) {
         plain_first(f, scratch, (size_t)n, ended);
-    } else if (s == SNIFF_HTTP2 && f->g->policy.network < NETWORK_OPEN) {
+    } else if (s == SNIFF_HTTP2 && f->g->policy.network < NETWORK_OPEN && !is_weak(f->g->weaken, WEAKEN_GATE_STRICT)) {
         name_by_address(f);
         flow_refuse(f, "HTTP", "HTTP/2 without TLS cannot be held to a name; use HTTP/1.1 or TLS");
     } else {
-        read_other(f);
+        opening_other(f);
     }
 }
 

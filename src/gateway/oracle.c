@@ -163,6 +163,12 @@ static void take_question(struct gateway *g, struct asker *who)
         reply(g, who, &busy);
 }
 
+static void unreadable(struct gateway *g)
+{
+    const struct refusal no = {.kind = GATE_NAME, .port = 53, .rule = "DNS", .why = "a question that cannot be read"};
+    liaison_deny(g, &no);
+}
+
 void oracle_datagram(struct loop_source *s, uint32_t events)
 {
     uint8_t bytes[DNS_PLAIN_BYTES_MAX * 4], fault[DNS_ANSWER_BYTES];
@@ -174,13 +180,14 @@ void oracle_datagram(struct loop_source *s, uint32_t events)
         ssize_t n = recvfrom(s->fd, bytes, sizeof(bytes), MSG_DONTWAIT, (struct sockaddr *)&who.from, &who.from_len);
         if (n < 0)
             return;
+        if (is_weak(g->weaken, WEAKEN_GATE_FORWARD))
+            resolve_forward(g, bytes, (size_t)n);
         int r = dnsmsg_parse(bytes, (size_t)n, &who.query);
         if (r == 0) {
             take_question(g, &who);
             continue;
         }
-        const struct refusal no = {.kind = GATE_NAME, .port = 53, .rule = "DNS", .why = "a question that cannot be read"};
-        liaison_deny(g, &no);
+        unreadable(g);
         size_t m = dnsmsg_fault(bytes, (size_t)n, r, false, fault);
         if (m)
             send_back(g, &who, fault, m);
@@ -211,10 +218,14 @@ static void read_stream(struct stream *s)
     struct asker who = {.kind = ASKER_STREAM, .socket = (int)(s - s->g->streams), .generation = s->generation};
     s->waits = true;
     loop_want(&s->g->loop, &s->source, 0);
+    if (is_weak(s->g->weaken, WEAKEN_GATE_FORWARD))
+        resolve_forward(s->g, s->query + 2, len);
     r = dnsmsg_parse(s->query + 2, len, &who.query);
     size_t m = r ? dnsmsg_fault(s->query + 2, len, r, true, fault) : 0;
     memmove(s->query, s->query + 2 + len, s->got - 2 - len);
     s->got -= 2 + len;
+    if (r)
+        unreadable(s->g);
     if (r == 0)
         take_question(s->g, &who);
     else if (m)

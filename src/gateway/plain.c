@@ -66,27 +66,32 @@ static bool is_same_address(const struct address *a, const struct address *b)
     return a->family == b->family && memcmp(a->byte, b->byte, sizeof(a->byte)) == 0;
 }
 
+/* The Host is none that may pass, and the request is refused. */
+static int refuse_host(struct flow *f, unsigned status, const char *why)
+{
+    if (is_weak(f->g->weaken, WEAKEN_GATE_STRICT))
+        return 1;
+    refuse(f, status, why);
+    return 0;
+}
+
 /* Whom the request names. 1: ret is set, or it is the address that was dialled; 0: it was refused. */
 static int read_host(struct flow *f, const struct httprequest *q, struct hostname *ret)
 {
     struct address literal;
     ret->len = 0;
     ret->text[0] = 0;
-    if (q->host.port && q->host.port != f->port) {
-        refuse(f, 421, "Host names another port than the connection goes to");
-        return 0;
-    }
+    if (q->host.port && q->host.port != f->port)
+        return refuse_host(f, 421, "Host names another port than the connection goes to");
     if (address_parse(q->host.name.at, q->host.name.len, &literal)) {
         if (is_same_address(&literal, &f->to) || is_weak(f->g->weaken, WEAKEN_GATE_MATCH))
             return 1;
-        refuse(f, 421, "Host names another address than the connection goes to");
-        return 0;
+        return refuse_host(f, 421, "Host names another address than the connection goes to");
     }
     enum hostname_trouble t = hostname_canon(q->host.name.at, q->host.name.len, false, ret);
     if (t == HOSTNAME_GOOD)
         return 1;
-    refuse(f, 400, "Host is no name of a host");
-    return 0;
+    return refuse_host(f, 400, "Host is no name of a host");
 }
 
 void plain_first(struct flow *f, const uint8_t *p, size_t n, bool ended)
@@ -100,6 +105,10 @@ void plain_first(struct flow *f, const uint8_t *p, size_t n, bool ended)
     int r = httpflow_ask(&trial, (const char *)p, n, &q, &used);
     if (r == 0 && !ended) {
         flow_wait_for(&f->client, n);
+        return;
+    }
+    if (r <= 0 && is_weak(f->g->weaken, WEAKEN_GATE_STRICT)) {
+        opening_other(f);
         return;
     }
     if (r <= 0) {
@@ -135,8 +144,6 @@ static bool may_pass(struct flow *f, const struct httprequest *q)
 {
     struct hostname name;
     struct judgement j;
-    if (is_weak(f->g->weaken, WEAKEN_GATE_HTTP))
-        return true;
     if (!read_host(f, q, &name))
         return false;
     if (strcmp(name.text, f->name.text) != 0) {
@@ -185,8 +192,8 @@ static int take_request(struct flow *f, struct http_slot *s)
     if (!may_pass(f, &q))
         return -1;
     struct http_text name = {f->name.text, f->name.len};
-    if (!name.len || is_weak(f->g->weaken, WEAKEN_GATE_HTTP))
-        name = f->name.len ? q.host.name : (struct http_text){address_text(&f->to, address), strlen(address_text(&f->to, address))};
+    if (!name.len)
+        name = (struct http_text){address_text(&f->to, address), strlen(address_text(&f->to, address))};
     s->at = 0;
     s->len = httpflow_forward(&s->flow, &q, &name, (char *)s->out, sizeof(s->out));
     if (!s->len) {

@@ -30,7 +30,7 @@
 
 bool wayout_is_needed(const struct keeper *k)
 {
-    return k->policy.network == NETWORK_FILTERED || k->policy.network == NETWORK_OPEN;
+    return (k->policy.network == NETWORK_FILTERED || k->policy.network == NETWORK_OPEN) && !is_weak(k->weaken, WEAKEN_NETNS);
 }
 
 static int make_meters(struct wayout *w, int *ret_fd, struct pale_err *e)

@@ -13,6 +13,7 @@ def off(*defences):
 
 
 ANYWHERE = off(RULES, ADDRESS)
+BLIND = off(RULES, ADDRESS, MATCH)
 GULLIBLE = off(RULES, MATCH, STRICT)  # believes every name, whoever is dialled, and what it cannot read it passes on
 JUDGES = {
     "silent": "nothing at all was sent by the host, to anybody",

@@ -35,6 +35,7 @@ def test_it_is_held(field, case):
 @each
 def test_its_twin_gets_through(field, case):
     skip_without_tool(case)
+    field.net.settle()
     tried = field.attempt(case, case.twin)
     if case.judge in ("open", "counted"):
         tried.wait()

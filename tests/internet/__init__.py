@@ -34,8 +34,8 @@ PREPARE = """set -e
 ip link set lo up
 ip addr add {own4}/32 dev lo
 ip addr add {own6}/128 dev lo nodad
-ip route add local default dev lo
-ip -6 route add local default dev lo
+ip route add local default dev lo src {own4}
+ip -6 route add local default dev lo src {own6}
 echo 0 >/proc/sys/net/ipv4/ip_unprivileged_port_start
 echo 0 2147483647 >/proc/sys/net/ipv4/ping_group_range 2>/dev/null || echo 0 0 >/proc/sys/net/ipv4/ping_group_range
 mount --bind {folder}/resolv.conf /etc/resolv.conf
@@ -113,7 +113,7 @@ def is_stray(event):
     named = [event["sni"]] if event["kind"] == "hello" else []
     if event["kind"] == "request":
         named = [re.sub(r":\d+$", "", event["host"])]
-        if not event["target"].startswith("/") or event["method"] == "CONNECT":
+        if not event["target"].startswith(("/", "*")) or event["method"] == "CONNECT":
             named.append(urllib.parse.urlsplit(event["target"] if "://" in event["target"] else "//" + event["target"]).hostname)
     return any(not n or not is_allowed(n, port) for n in named)
 
@@ -168,8 +168,10 @@ class Internet:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def start(self, kind):
-        p = subprocess.Popen([*self.wrap, sys.executable, "-W", "ignore", "-m", "internet.serve", kind, str(self.folder)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}, start_new_session=True)
+        p = subprocess.Popen([*self.wrap, sys.executable, "-W", "ignore", "-m", "internet.serve", kind, str(self.folder)], stdin=subprocess.DEVNULL,
+                             stdout=subprocess.PIPE,
+                             env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PYTHONPATH": str(TESTS), "PYTHONDONTWRITEBYTECODE": "1",
+                                  "LANG": "C.UTF-8"}, start_new_session=True)
         if p.stdout.readline() != b"ready\n":
             p.kill()
             raise Missing(f"the {kind} of the fake internet do not start")
@@ -199,6 +201,13 @@ class Internet:
     def mark(self):
         return Mark((self.folder / "log").stat().st_size, self.packets())
 
+    def settle(self, seconds=2):
+        """Waits until nothing has been sent for a moment, so that what ends late is not taken for what comes next."""
+        until = time.monotonic() + seconds
+        before = -1
+        while before != (before := self.packets()) and time.monotonic() < until:
+            time.sleep(0.012)
+
     def is_silent(self, mark):
         """Nothing was sent, to anybody, since then."""
         return self.packets() == mark.packets
@@ -220,18 +229,29 @@ class Internet:
                 return found
             time.sleep(0.005)
 
-    def write_hosts(self, text):
-        (self.folder / "hosts").write_text(text)
+    def policy(self, path, rules=tuple(places.RULES)):
+        """A file for --policy, with a network that these rules hold."""
+        pathlib.Path(path).write_text(json.dumps({"network": {"mode": "filtered", "egress": list(rules)}}))
+        return path
 
-    def write_resolv(self, text):
-        (self.folder / "resolv.conf").write_text(text)
+    def write(self, name, text):
+        """Changes the host's own hosts or resolv.conf where it stands."""
+        (self.folder / name).write_text(text)
+
+
+shared = []  # the one of this process, once for each who uses it
 
 
 @contextlib.contextmanager
 def internet():
-    """As a fixture has it: skips where there can be none."""
+    """As a fixture has it: skips where there can be none. Whoever is inside one already shares it: there is a port 80 only once."""
     import pytest
     if trouble():
         pytest.skip(trouble())
-    with Internet() as net:
-        yield net
+    shared.append(shared[-1] if shared else Internet().__enter__())
+    try:
+        yield shared[-1]
+    finally:
+        last = shared.pop()
+        if not shared:
+            last.__exit__()

@@ -150,7 +150,8 @@ class Servers:
         end.context = self.authority.context(name)
 
     def listen(self, listeners):
-        for ports, work in ((places.HTTP_PORTS, self.http), (places.CARELESS_PORTS, self.careless), (places.TLS_PORTS, self.tls), (places.ECHO_PORTS, web.echo), (places.SSH_PORTS, self.ssh),
+        for ports, work in ((places.HTTP_PORTS, self.http), (places.CARELESS_PORTS, self.careless), (places.TLS_PORTS, self.tls), (places.ECHO_PORTS, web.echo),
+                            (places.SSH_PORTS, self.ssh),
                             (places.OTHER_TCP_PORTS, web.take)):
             for port in ports:
                 if port != 53:

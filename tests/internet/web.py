@@ -137,7 +137,8 @@ class Careless:
             return False
         words = head.split(b"\n")[0].decode("latin-1").split()
         host = re.search(rb"(?i)^host[ \t]*:\s*([^\r\n]*)", head, re.M)
-        self.tell("request", method=words[0] if words else "", target=words[1] if len(words) > 1 else "", host=host[1].decode("latin-1") if host else "", **self.where)
+        self.tell("request", method=words[0] if words else "", target=words[1] if len(words) > 1 else "", host=host[1].decode("latin-1") if host else "",
+                  **self.where)
         length = re.search(rb"(?i)^content-length[ \t]*:\s*\+?(\d+)", head, re.M)
         chunked = re.search(rb"(?i)^transfer-encoding[ \t]*:\s*[^\r\n]*chunked", head, re.M)
         if chunked and not (self.length_first and length):

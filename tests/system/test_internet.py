@@ -24,7 +24,8 @@ def test_what_is_stray_is_told_from_what_is_not():
     good, evil = places.v4(places.GOOD), places.v4(places.EVIL)
     fine = [event("open", good, 443), event("hello", good, 443, sni="good.test"), event("request", good, 80, host="good.test:80", target="/", method="GET"),
             event("ask", places.RESOLVER, 53, name="good.test", type="A"), event("open", places.RESOLVER, 53)]
-    bad = [event("open", evil, 80), event("open", places.v6(places.EVIL), 80), event("udp", good.replace("10", "9"), 53), event("open", places.v4(places.PLAIN), 443),
+    bad = [event("open", evil, 80), event("open", places.v6(places.EVIL), 80), event("udp", good.replace("10", "9"), 53),
+           event("open", places.v4(places.PLAIN), 443),
            event("hello", good, 443, sni="evil.test"), event("hello", good, 443, sni=None), event("request", good, 80, host="evil.test", target="/", method="GET"),
            event("request", good, 80, host="good.test", target="http://evil.test/", method="GET"), event("ask", places.RESOLVER, 53, name="evil.test", type="A"),
            event("request", good, 80, host="good.test", target="evil.test:443", method="CONNECT"), event("ask", places.RESOLVER, 53, name="good.test", type="TXT"),
@@ -51,7 +52,8 @@ def test_what_goes_to_nobody_is_counted(net):
     assert not net.is_silent(mark) and net.events(mark) == []
 
 
-@pytest.mark.parametrize("name, wanted", [("alias.ok.test", places.v4(places.GOOD)), ("truncated.ok.test", places.v4(places.GOOD)), ("metadata.ok.test", "169.254.169.254"),
+@pytest.mark.parametrize("name, wanted",
+                         [("alias.ok.test", places.v4(places.GOOD)), ("truncated.ok.test", places.v4(places.GOOD)), ("metadata.ok.test", "169.254.169.254"),
                                           ("x.y.ok-zone.test", places.v4(places.GOOD)), ("missing.test", "")])
 def test_names_are_answered(net, name, wanted):
     done = net.run("getent", "ahostsv4", name)

@@ -130,14 +130,6 @@ def do_protocol(host, port, kind, proto, text):
         print(listen(s, 0.3))
 
 
-def do_fast(host, port, text):
-    """Data in the first packet (MSG_FASTOPEN)."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as s:
-        s.settimeout(SECONDS)
-        s.sendto(unescape(text), 0x20000000, (host, int(port)))
-        print(listen(s, 0.3))
-
-
 def do_option(host, port, level, name, value, text):
     """An option of the socket first, which may be refused; then as usual."""
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as s:
