@@ -157,8 +157,9 @@ struct questions {
     struct question item[QUESTIONS_MAX];
     int64_t minute;
     unsigned in_minute;
-    char standing[SHA256_HEX]; /* digest of the answers that stand; "": none do */
-    struct loop_timer expiry;  /* of the first of them */
+    char tenant[BOX_NAME_MAX + 1]; /* whose box it is; "": the user's own */
+    char standing[SHA256_HEX];     /* digest of the answers that stand; "": none do */
+    struct loop_timer expiry;      /* of the first of them */
 };
 
 struct keeper {
@@ -345,6 +346,8 @@ int wayout_answers(struct keeper *k, const struct gate_answer *a, size_t n, stru
 uint64_t wayout_job(const struct keeper *k);
 
 /* --- question.c: the operator is asked --- */
+/* Before the keeper locks itself up: finds out whose box it is. */
+int question_begin(struct keeper *k, struct pale_err *e) MUST_CHECK;
 void question_ask(struct keeper *k, const struct gate_message *m);
 void question_take_back(struct keeper *k, uint64_t number);
 /* The gateway begins anew, or is gone: nobody waits any more. */

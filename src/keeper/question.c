@@ -226,6 +226,14 @@ static void answer(struct client *c, const struct frame *f)
 
 /* --- answers that stand --- */
 
+int question_begin(struct keeper *k, struct pale_err *e)
+{
+    struct place place = {0};
+    int r = k->data_dir ? place_of(k->data_dir, &place, e) : 0;
+    snprintf(k->questions.tenant, sizeof(k->questions.tenant), "%s", place.tenant);
+    return r;
+}
+
 static void on_trouble(void *arg, const struct pale_err *e)
 {
     keeper_note(arg, "net.answers", e->text);
@@ -266,16 +274,15 @@ int question_reread(struct keeper *k, struct pale_err *e)
 {
     own_mem struct standing *s = malloc(GATE_ANSWERS_MAX * sizeof(*s));
     own_mem struct gate_answer *a = calloc(GATE_ANSWERS_MAX, sizeof(*a));
-    struct place place = {0};
     uint64_t now_ms = clock_unix_ms(), next = 0;
+    if (!wayout_is_needed(k))
+        return 0;
     if (!s || !a)
         return err_nomem(e);
-    int r = k->data_dir ? place_of(k->data_dir, &place, e) : 0;
-    if (r < 0)
-        return r;
-    const struct standing_of of = {.data = k->data_dir, .state = k->state_dir, .tenant = place.tenant, .policy = &k->policy};
+    const struct standing_of of = {.data = k->data_dir, .state = k->state_dir, .tenant = k->questions.tenant, .policy = &k->policy};
     size_t n = standing_gather(&of, now_ms / 1000, s, GATE_ANSWERS_MAX, &next, on_trouble, k);
-    if ((r = note_change(k, s, n, e)) < 0)
+    int r = note_change(k, s, n, e);
+    if (r < 0)
         return r;
     for (size_t i = 0; i < n; i++) {
         a[i].allow = s[i].allow;

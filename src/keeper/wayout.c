@@ -83,7 +83,9 @@ int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e)
     struct wayout *w = &k->wayout;
     int talk[2], hand[2];
     own_fd meters = -1;
-    int r = make_meters(w, &meters, e);
+    int r = question_begin(k, e);
+    if (r == 0)
+        r = make_meters(w, &meters, e);
     if (r < 0)
         return r;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, talk) < 0)

@@ -245,6 +245,21 @@ def test_an_answer_expires_and_cuts_what_it_had_opened(world):
     assert [a["standing"] for a in audit(world, "net.answers")] == [1, 0]
 
 
+def test_a_keeper_lives_when_an_answer_expires_that_it_cannot_read_again(world):
+    waiting = fetch(world, "http://good.test/x")
+    world.ok("approvals", "allow", asked(world)[0]["id"], "--box", "--for", "2s")
+    ended(waiting)
+    before = world.info("b")["keeper_pid"]
+    state, away = world.root / "state", world.root / "away"
+    state.rename(away)
+    time.sleep(3.5)
+    away.rename(state)
+    assert world.info("b")["keeper_pid"] == before
+    again = fetch(world, "http://good.test/x")
+    assert asked(world)
+    again.terminate()
+
+
 def test_deny_that_stands_is_not_asked_again(world):
     waiting = fetch(world, "http://good.test/x")
     world.ok("approvals", "deny", asked(world)[0]["id"], "--box")
