@@ -33,6 +33,8 @@ TRY(error)
 TRY(job)
 TRY(job_ref)
 TRY(info)
+TRY(question)
+TRY(verdict)
 
 static void try_exec(const struct input *in)
 {
@@ -78,8 +80,8 @@ static void try_number(const struct input *in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static void (*const tries[])(const struct input *) = {try_frames, try_number, try_exec, try_config,  try_exit,
-                                                          try_result, try_error,  try_job,  try_job_ref, try_info};
+    static void (*const tries[])(const struct input *) = {try_frames, try_number, try_exec,    try_config, try_exit,     try_result,
+                                                          try_error,  try_job,    try_job_ref, try_info,   try_question, try_verdict};
     struct input in = {data, size};
     tries[input_byte(&in) % (sizeof(tries) / sizeof(tries[0]))](&in);
     return 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fuzz target: what we once wrote and read again: the ledger, which root acts on, and the claims of other boxes. */
+/* Fuzz target: what we once wrote and read again: the ledger, which root acts on, the claims of other boxes, and answers that stand. */
 #include <assert.h>
 
 #include "box/claims.c"
 
 #include "box/ledger.h"
+#include "box/standing.h"
 #include "input.h"
 
 /* What is taken is exactly what ledger_write gives. */
@@ -48,9 +49,26 @@ static void try_claims(struct input *in)
             assert(!clash(b, strcspn(b, "\n"), a, strcspn(a, "\n")));
 }
 
+/* What is taken is such as may be answered, and written it is taken again. */
+static void try_standing(struct input *in)
+{
+    static struct standing_list l, second;
+    own_buf text = {0};
+    if (!standing_parse((const char *)in->at, in->left, &l))
+        return;
+    assert(l.count <= STANDING_MAX);
+    for (size_t i = 0; i < l.count; i++)
+        assert(standing_is_host(l.item[i].host) && l.item[i].port);
+    buf_init(&text, 1 << 20);
+    standing_write(&l, &text);
+    assert(!text.failed && standing_parse(buf_text(&text), text.len, &second) && second.count == l.count);
+    assert(memcmp(second.item, l.item, l.count * sizeof(l.item[0])) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct input in = {data, size};
-    (input_byte(&in) & 1 ? try_claims : try_ledger)(&in);
+    static void (*const tries[])(struct input *) = {try_ledger, try_claims, try_standing};
+    tries[input_byte(&in) % 3](&in);
     return 0;
 }

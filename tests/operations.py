@@ -116,6 +116,12 @@ class Scene:
         self.api.good("POST", f"/v1/boxes/{box}/stop")
         return box, self.api.good("GET", f"/v1/boxes/{box}/guard")["items"][0]["number"]
 
+    def asking(self):
+        """A question that is open."""
+        box = self.spare(start=True, set={"network": "filtered", "network.egress": "ask.test=ask"})
+        self.api.start(box, ["python3", "-c", "import socket; s = socket.create_connection(('ask.test', 80)); s.send(b'GET / HTTP/1.1\\r\\nHost: ask.test\\r\\n\\r\\n'); s.recv(9)"])
+        return wait_until(lambda: next((q for q in self.api.good("GET", "/v1/approvals")["items"] if q["box"] == box), None))
+
     def snapshot(self, box):
         return self.api.good("POST", f"/v1/boxes/{box}/snapshots", {}, 201)["snapshot"]
 
@@ -179,6 +185,8 @@ GOOD = {
     "guard.list": at_box(),
     "guard.release": lambda op, s: Request(op, dict(zip(("box", "number"), s.guarded()))),
     "guard.drop": lambda op, s: Request(op, dict(zip(("box", "number"), s.guarded()))),
+    "approval.list": lambda op, s: Request(op),
+    "approval.answer": lambda op, s: (lambda q: Request(op, {"question": q["id"]}, json_body={k: q[k] for k in ("box", "host", "port")} | {"verdict": "deny", "scope": "box", "for": "1h"}))(s.asking()),
     "box.wire": at_box(headers=WIRE_HEADERS, query={"start": "true"}),
     "mcp": at_box(json_body={"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
     "mcp.lines": at_box(headers=WIRE_HEADERS),

@@ -5,6 +5,7 @@
  * numbers are counts. It holds the box to a policy that it was given and can only ask to have it again. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,7 @@ enum gate_type {
     GATE_GO,         /* what the ALLOWs of these numbers told is in the audit; code: how many there are */
     GATE_VERDICT,    /* to the question of that number; code: an enum gate_verdict */
     GATE_PUBLISH,    /* with a socket that listens on the host, at the port `number`: it leads to `port` of the box */
+    GATE_ANSWERS,    /* number of them, in a file of struct gate_answer: what the operator says to questions before they are asked */
     GATE_CUT,        /* code 1: nothing goes out from now on, and what is open ends; 0: the policy holds again */
     /* to the keeper */
     GATE_HELLO, /* serving begins, with the policy that comes now, and the first time is there already; number: how often it has begun
@@ -38,11 +40,19 @@ enum gate_type {
     GATE_DENY,      /* something was refused */
     GATE_END,       /* a connection that was allowed is over; in and out are its bytes */
     GATE_FLOOD,     /* so many refusals are not told one by one */
-    GATE_ASK,       /* a question for the operator, which a connection waits for */
+    GATE_ASK,       /* a question for the operator, which a connection waits for: of GATE_NAME about the name, of GATE_TCP the address */
     GATE_TAKE_BACK, /* nobody waits for that one any more */
 };
 
-enum gate_verdict { GATE_YES = 1, GATE_NO };
+enum gate_verdict { GATE_YES = 1, GATE_NO, GATE_FULL /* too many questions */, GATE_NOBODY /* nobody can be asked */ };
+
+/* An answer that stands: to every question about this host, a name or an address, and port. */
+#define GATE_ANSWERS_MAX 768u
+struct gate_answer {
+    char host[DOMAIN_NAME_MAX + 1];
+    uint16_t port;
+    bool allow;
+};
 
 /* What was refused or allowed. */
 enum gate_kind { GATE_TCP = 1, GATE_NAME, GATE_UDP, GATE_OTHER, GATE_IN, GATE_KINDS };

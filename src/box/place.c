@@ -71,6 +71,31 @@ int place_state_dir(char *ret, size_t cap, struct pale_err *e)
     return 0;
 }
 
+static int config_dir(char *ret, size_t cap, struct pale_err *e)
+{
+    return xdg("XDG_CONFIG_HOME", ".config", ret, cap, e);
+}
+
+int place_approvals_dir(bool make, char *ret, size_t cap, struct pale_err *e)
+{
+    struct stat st;
+    int r = config_dir(ret, cap, e);
+    if (r == 0 && strlen(ret) + sizeof("/approvals") > cap)
+        r = too_long(e);
+    if (r < 0)
+        return r;
+    memcpy(ret + strlen(ret), "/approvals", sizeof("/approvals"));
+    if (lstat(ret, &st) < 0) {
+        if (errno != ENOENT || !make)
+            return err_os(e, "look at %s", ret);
+        if ((r = make_dirs(ret, 0700, e)) < 0 || lstat(ret, &st) < 0)
+            return r < 0 ? r : err_os(e, "look at %s", ret);
+    }
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+        return err_set(e, PALE_DENIED, "%s must be a folder that belongs to you and is writable by nobody else", ret);
+    return 0;
+}
+
 int place_data_dir(char *ret, size_t cap, struct pale_err *e)
 {
     return xdg("XDG_DATA_HOME", ".local/share", ret, cap, e);
@@ -425,13 +450,15 @@ int place_owned(const char *tenant, const char *name, struct place *ret, struct 
 
 int place_refuse_own(const char *path, struct pale_err *e)
 {
-    char own[3][PATH_BYTES_MAX];
+    char own[4][PATH_BYTES_MAX];
     int r = place_state_dir(own[0], sizeof(own[0]), e);
     if (r == 0)
         r = place_runtime_dir(own[1], sizeof(own[1]), e);
     if (r == 0)
         r = place_data_dir(own[2], sizeof(own[2]), e);
-    for (size_t i = 0; r == 0 && i < 3 && !weak_word("own-places"); i++) {
+    if (r == 0)
+        r = config_dir(own[3], sizeof(own[3]), e);
+    for (size_t i = 0; r == 0 && i < 4 && !weak_word("own-places"); i++) {
         char real[PATH_BYTES_MAX];
         const char *dir = realpath(own[i], real) ? real : own[i];
         if (path_is_within(path, dir) || path_is_within(dir, path))

@@ -80,7 +80,11 @@ int place_runtime_dir(char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
 /* Where the user's boxes and images are; not made. */
 int place_data_dir(char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
 
-/* Refuses a host folder that is, holds or lies in one of pale's own (state, sockets, the user's boxes): whoever writes there
+/* Where answers stand that are not one box's (box/standing.h). It must belong to the user and be writable by nobody else; make: it is made
+ * (0700) where missing, else PALE_NOT_FOUND. */
+int place_approvals_dir(bool make, char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
+
+/* Refuses a host folder that is, holds or lies in one of pale's own (state, sockets, the user's boxes, configuration): whoever writes there
  * writes policies. */
 int place_refuse_own(const char *path, struct pale_err *e) MUST_CHECK;
 

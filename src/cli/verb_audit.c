@@ -108,15 +108,17 @@ static void show(const char *line)
     struct netline net;
     if (netline_parse(line, strlen(line), &net))
         return show_net(&net);
-    char time[40], event[40], job[24], what[256], status[24], reason[200];
+    char time[40], event[40], job[24], what[256], status[24], answer[16], scope[16], reason[200];
     cli_field(line, "time", time, sizeof(time));
     cli_field(line, "event", event, sizeof(event));
     cli_field(line, "job", job, sizeof(job));
     cli_field(line, "argv", what, sizeof(what));
-    static const char *const others[] = {"request", "what", "image", "changes"};
+    static const char *const others[] = {"request", "what", "image", "changes", "host"};
     for (size_t i = 0; !what[0] && i < sizeof(others) / sizeof(others[0]); i++)
         cli_field(line, others[i], what, sizeof(what));
     cli_field(line, "status", status, sizeof(status));
+    cli_field(line, "answer", answer, sizeof(answer));
+    cli_field(line, "scope", scope, sizeof(scope));
     cli_field(line, "reason", reason, sizeof(reason));
     if (!reason[0])
         cli_field(line, "cut", reason, sizeof(reason));
@@ -129,6 +131,8 @@ static void show(const char *line)
         buf_addf(&b, " exit %s", status);
     if (what[0])
         buf_addf(&b, " %s", what);
+    if (answer[0])
+        buf_addf(&b, ": %s, %s", answer, scope);
     if (reason[0])
         buf_addf(&b, " (%s)", reason);
     own_buf safe = {0};

@@ -11,7 +11,7 @@ const struct verb *const cli_verbs[] = {
     &verb_ps, &verb_attach, &verb_kill, &verb_wait, &verb_logs,
     &verb_cp, &verb_cat, &verb_write, &verb_files, &verb_mkdir, &verb_mv, &verb_del, &verb_watch,
     &verb_net, &verb_quarantine, &verb_panic,
-    &verb_validate, &verb_policy, &verb_presets, &verb_audit, &verb_guard, &verb_prove,
+    &verb_validate, &verb_policy, &verb_presets, &verb_audit, &verb_guard, &verb_approvals, &verb_prove,
     &verb_image,
     &verb_doctor, &verb_serve, &verb_token,
     &verb_claude, &verb_codex, &verb_gemini, &verb_qwen, &verb_opencode, &verb_copilot, &verb_agent, &verb_agents, &verb_mcp,

@@ -16,6 +16,8 @@ extern const struct verb verb_snapshot, verb_snapshots, verb_restore, verb_fork,
 extern const struct verb verb_export, verb_import;
 /* verb_review.c */
 extern const struct verb verb_diff, verb_apply, verb_discard;
+/* verb_approvals.c */
+extern const struct verb verb_approvals;
 /* verb_guard.c */
 extern const struct verb verb_guard;
 /* verb_prove.c */

@@ -2,12 +2,14 @@
 /* Owns the shape of D-Bus messages. */
 #include "confine/dbus.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/limits.h"
 
 #define FIXED_HEAD 16u /* order, type, flags, version, length of body, serial, length of fields */
 #define SIGNATURE_MAX 255u
+#define GREETING_MAX 256u /* "OK " and an id of 32 digits */
 
 enum field { FIELD_PATH = 1, FIELD_INTERFACE, FIELD_MEMBER, FIELD_ERROR, FIELD_REPLY, FIELD_DESTINATION, FIELD_SENDER, FIELD_SIGNATURE };
 
@@ -118,7 +120,31 @@ void dbus_end(struct dbus_writer *w)
         set_u32(w->mem + w->start + 4, (uint32_t)(w->len - w->body));
 }
 
+size_t dbus_greet(void *mem, size_t cap, unsigned uid)
+{
+    char name[16], *out = mem;
+    int n = snprintf(name, sizeof(name), "%u", uid), len = snprintf(out, cap, "%cAUTH EXTERNAL ", 0);
+    for (int i = 0; i < n && len > 0 && (size_t)len < cap; i++)
+        len += snprintf(out + len, cap - (size_t)len, "%02x", (unsigned char)name[i]);
+    if (len <= 0 || (size_t)len >= cap)
+        return 0;
+    len += snprintf(out + len, cap - (size_t)len, "\r\nBEGIN\r\n");
+    return (size_t)len < cap ? (size_t)len : 0;
+}
+
 /* --- reading --- */
+
+int dbus_hear_greeting(const uint8_t *p, size_t n, size_t *ret_used)
+{
+    static const char ok[] = "OK ";
+    const uint8_t *end = memchr(p, '\n', n < GREETING_MAX ? n : GREETING_MAX);
+    if (memcmp(p, ok, n < 3 ? n : 3) != 0 || (!end && n >= GREETING_MAX) || (end && end[-1] != '\r'))
+        return -1;
+    if (!end)
+        return 0;
+    *ret_used = (size_t)(end - p) + 1;
+    return 1;
+}
 
 /* The next n bytes, after a gap of zeros up to the alignment; NULL once anything is wrong. */
 static const uint8_t *take(struct dbus_reader *r, size_t align, size_t n)

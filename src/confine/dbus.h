@@ -41,7 +41,14 @@ void dbus_align(struct dbus_writer *w, size_t to);
 size_t dbus_open_array(struct dbus_writer *w, size_t item_align);
 void dbus_close_array(struct dbus_writer *w, size_t mark, size_t item_align);
 
+/* What a client says first: who he is, and that messages follow. The first byte carries our credentials. Nothing of it is answered with a
+ * question, so that all can go at once. Returns its length, or 0 if it does not fit. */
+size_t dbus_greet(void *mem, size_t cap, unsigned uid);
+
 /* --- reading --- */
+
+/* The line that lets us in: 1, and *ret_used is its length; 0: need more; -1: it is another. */
+int dbus_hear_greeting(const uint8_t *p, size_t n, size_t *ret_used);
 
 enum dbus_type { DBUS_CALL = 1, DBUS_RETURN, DBUS_ERROR, DBUS_SIGNAL };
 

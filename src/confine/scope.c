@@ -24,7 +24,6 @@
 #define LOOK_EVERY_MS 50
 #define DOORS 4
 #define START_SERIAL 3
-#define GREETING_MAX 256 /* "OK " and an id of 32 digits */
 
 #define MANAGER "org.freedesktop.systemd1"
 #define MANAGER_PATH "/org/freedesktop/systemd1"
@@ -77,20 +76,12 @@ size_t scope_write(const struct scope_talk *t, const char *description, unsigned
     static const struct dbus_call match = {2, BUS, "/org/freedesktop/DBus", BUS, "AddMatch", "s"};
     const struct dbus_call start = {START_SERIAL,       bus ? MANAGER : NULL, MANAGER_PATH,
                                     MANAGER ".Manager", "StartTransientUnit", "ssa(sv)a(sa(sv))"};
-    char name[16];
     uint8_t *out = mem;
     struct dbus_writer w;
-    int n = snprintf(name, sizeof(name), "%u", uid), len;
-    /* The first byte carries our credentials. Nothing here is answered with a question, so all of it can go at once. */
-    len = snprintf(mem, cap, "%cAUTH EXTERNAL ", 0);
-    for (int i = 0; i < n && len > 0 && (size_t)len < cap; i++)
-        len += snprintf((char *)out + len, cap - (size_t)len, "%02x", (unsigned char)name[i]);
-    if (len <= 0 || (size_t)len >= cap)
+    size_t len = dbus_greet(mem, cap, uid);
+    if (len == 0)
         return 0;
-    len += snprintf((char *)out + len, cap - (size_t)len, "\r\nBEGIN\r\n");
-    if ((size_t)len >= cap)
-        return 0;
-    dbus_start(&w, out + len, cap - (size_t)len);
+    dbus_start(&w, out + len, cap - len);
     if (bus) {
         dbus_begin(&w, &hello);
         dbus_end(&w);
@@ -101,7 +92,7 @@ size_t scope_write(const struct scope_talk *t, const char *description, unsigned
     dbus_begin(&w, &start);
     put_request(&w, t->unit, description);
     dbus_end(&w);
-    return w.full ? 0 : (size_t)len + w.len;
+    return w.full ? 0 : len + w.len;
 }
 
 static enum scope_news refuse(struct scope_talk *t, const char *what, const char *foreign)
@@ -115,14 +106,10 @@ static enum scope_news refuse(struct scope_talk *t, const char *what, const char
 /* The line that lets us in. */
 static enum scope_news hear_greeting(struct scope_talk *t, const uint8_t *p, size_t n, size_t *ret_used)
 {
-    static const char ok[] = "OK ";
-    const uint8_t *end = memchr(p, '\n', n < GREETING_MAX ? n : GREETING_MAX);
-    if (memcmp(p, ok, n < 3 ? n : 3) != 0 || (!end && n >= GREETING_MAX) || (end && end[-1] != '\r'))
+    int r = dbus_hear_greeting(p, n, ret_used);
+    if (r < 0)
         return refuse(t, "systemd's socket does not let us in", "");
-    if (!end)
-        return SCOPE_NEED_MORE;
-    t->greeted = true;
-    *ret_used = (size_t)(end - p) + 1;
+    t->greeted = r == 1;
     return SCOPE_NEED_MORE;
 }
 

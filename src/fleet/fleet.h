@@ -32,6 +32,7 @@ struct lookout {
     uint64_t cut; /* bits of enum msg_cut */
     bool has_network;
     uint64_t net_open, net_connections, net_refused, net_in, net_out;
+    struct pending *pending; /* fleet/pending.h */
 };
 
 #define FLEET_BUCKETS 1024u

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "fleet/pending.h"
 
 #define TRIES_MAX 7u /* with pauses from 1 ms on, doubled */
 
@@ -55,6 +56,7 @@ static void forget(struct fleet *f, struct lookout *w)
     *at = w->next;
     f->live -= w->up;
     tether_close(w->link);
+    pending_forget(w);
     w->dead = true;
     if (!w->busy)
         free(w);
@@ -188,7 +190,7 @@ static void on_frame(struct tether *l, const struct frame *fr)
         take_info(w, fr);
     else if (fr->type == TELL_JOB && w->up)
         take_job(w, fr);
-    else
+    else if (fr->type != TELL_QUESTION || !w->up || !pending_take(w, fr))
         lose(w);
     w->busy = false;
     if (w->dead)

@@ -95,36 +95,65 @@ void crossing_go(struct gateway *g, uint64_t number)
 
 /* --- deciding --- */
 
-static void ask(struct flow *f, const char *rule)
+static const struct address *target(const struct flow *f)
+{
+    return f->at.family ? &f->at : &f->to;
+}
+
+static bool wants_the_same(const struct flow *f, const struct flow *o)
+{
+    return o->port == f->port && strcmp(o->name.text, f->name.text) == 0 && o->asks_address == f->asks_address &&
+           (!f->asks_address || memcmp(target(o), target(f), sizeof(*target(f))) == 0);
+}
+
+static void ask(struct flow *f, const struct judgement *j)
 {
     struct gateway *g = f->g;
     f->state = FLOW_ASK;
     f->due_ms = clock_ms() + ASK_MS;
+    f->asks_address = j->asks_address;
     /* One question for all who want the same. */
     for (uint32_t i = 0; i < g->flow_top && !f->question; i++) {
         const struct flow *o = &g->flows[i];
-        if (o != f && o->state == FLOW_ASK && o->question && o->port == f->port && strcmp(o->name.text, f->name.text) == 0)
+        if (o != f && o->state == FLOW_ASK && o->question && wants_the_same(f, o))
             f->question = o->question;
     }
     if (!f->question) {
         f->question = ++g->question_next;
-        liaison_ask(g, f, rule);
+        liaison_ask(g, f, j->rule);
     }
     flow_watch(f);
 }
 
-void crossing_verdict(struct gateway *g, uint64_t question, bool yes)
+void crossing_withdraw(struct flow *f)
+{
+    struct gateway *g = f->g;
+    uint32_t question = f->question;
+    f->question = 0;
+    for (uint32_t i = 0; question && i < g->flow_top; i++)
+        if (g->flows[i].state == FLOW_ASK && g->flows[i].question == question)
+            return;
+    if (question)
+        liaison_take_back(g, f, question);
+}
+
+void crossing_verdict(struct gateway *g, uint64_t question, enum gate_verdict v)
 {
     for (uint32_t i = 0; i < g->flow_top; i++) {
         struct flow *f = &g->flows[i];
         if (f->state != FLOW_ASK || f->question != question)
             continue;
         f->question = 0;
-        f->granted = yes;
-        if (yes)
+        if (v == GATE_YES) {
+            f->granted |= f->asks_address ? GRANT_ADDRESS : GRANT_NAME;
             crossing_decide(f);
-        else
+        } else if (v == GATE_FULL) {
+            flow_refuse(f, "ask", "too many questions are open or were asked in the last minute; the operator answers them first");
+        } else if (v == GATE_NOBODY) {
+            flow_refuse(f, "ask", "nobody can be asked for a one-shot box; `pale create` makes one whose questions `pale approvals` shows");
+        } else {
             flow_refuse(f, "operator", "the operator said no");
+        }
     }
 }
 
@@ -211,7 +240,9 @@ static void decide_address(struct flow *f, struct judgement *j)
     verdict_flow(f, true, j);
     judge_own(f, j);
     f->host = meter_row(f->g, f);
-    if ((j->verdict == VERDICT_ALLOW || (j->verdict == VERDICT_ASK && f->granted)) && verdict_take(f, j))
+    if (j->verdict == VERDICT_ASK)
+        ask(f, j);
+    else if (j->verdict == VERDICT_ALLOW && verdict_take(f, j))
         dial(f, j->rule);
     else
         flow_refuse(f, j->rule, j->why);
@@ -231,11 +262,12 @@ void crossing_decide(struct flow *f)
         flow_refuse(f, j.rule, "only TLS and HTTP name whom they want; a rule that lists the port allows any protocol there");
         return;
     }
-    if (j.verdict == VERDICT_ASK && !f->granted) {
-        ask(f, j.rule);
+    if (j.verdict == VERDICT_ASK) {
+        ask(f, &j);
         return;
     }
     int r = 1;
+    const struct address before = f->at;
     f->host_port = j.egress.host_port;
     if (f->host_port)
         f->at = loopback;
@@ -243,6 +275,8 @@ void crossing_decide(struct flow *f)
         r = find_address(f, why, sizeof(why));
     else
         f->at = f->to;
+    if (before.family && memcmp(&before, &f->at, sizeof(before)) != 0)
+        f->granted &= (uint8_t)~GRANT_ADDRESS; /* it was for another */
     if (r == 0)
         look_up(f);
     else if (r < 0)

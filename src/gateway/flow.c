@@ -130,8 +130,7 @@ void flow_drop(struct flow *f)
     struct gateway *g = f->g;
     count_bytes(f);
     verdict_give_back(f);
-    if (f->question)
-        liaison_take_back(g, f);
+    crossing_withdraw(f);
     if (f->audited)
         liaison_end(g, f);
     close_source(f, &f->client);
@@ -253,6 +252,7 @@ void flow_refuse(struct flow *f, const char *rule, const char *why)
     char text[HTTPREFUSAL_BYTES_MAX], what[GATE_TEXT_MAX], address[ADDRESS_TEXT_MAX], reason[2 * GATE_TEXT_MAX];
     const struct refusal r = {
         .kind = GATE_TCP, .name = f->name.len ? f->name.text : NULL, .address = &f->to, .port = f->port, .rule = rule, .why = why};
+    crossing_withdraw(f);
     liaison_deny(f->g, &r);
     if (f->is_http) {
         snprintf(what, sizeof(what), "http://%s:%u", f->name.len ? f->name.text : address_text(&f->to, address), f->port);
@@ -334,6 +334,10 @@ static void on_client(struct loop_source *s, uint32_t events)
     case FLOW_HELLO:
     case FLOW_OPEN:
         move(f);
+        return;
+    case FLOW_ASK:
+        /* It may only have said all it wants to say, but most who hang up are gone, and then a person is asked for nobody. */
+        flow_drop(f);
         return;
     default:
         /* It waits for us. A client that has said all it wants to say may wait for the answer; one that is gone does not. */
@@ -434,7 +438,7 @@ static void on_due(struct flow *f)
     } else if (f->state == FLOW_FIRST) {
         flow_refuse(f, "time", "it did not say whom it wants");
     } else if (f->state == FLOW_ASK) {
-        flow_refuse(f, "ask", "nobody answered the question in time; `pale approvals` shows it");
+        flow_refuse(f, "ask", "nobody answered the question in time; `pale approvals watch` shows questions as they come");
     } else if (f->state == FLOW_NAME) {
         flow_fail(f, "the host's name servers do not answer");
     } else if (f->state == FLOW_DIAL) {
@@ -476,10 +480,15 @@ void flow_judge_all(struct gateway *g)
         if (f->state == FLOW_FREE || f->state == FLOW_LINGER)
             continue;
         verdict_flow(f, f->at.family != 0, &j);
-        bool still =
-            j.verdict == VERDICT_ALLOW || (j.verdict == VERDICT_ASK && f->granted) || f->state == FLOW_ASK || f->state == FLOW_FIRST;
-        if (still && !g->is_cut)
+        if (!g->is_cut && (j.verdict == VERDICT_ALLOW || f->state == FLOW_FIRST) && f->state != FLOW_ASK)
             continue;
+        if (!g->is_cut && f->state == FLOW_ASK) {
+            if (j.verdict != VERDICT_ASK) {
+                crossing_withdraw(f);
+                crossing_decide(f);
+            }
+            continue;
+        }
         const struct refusal r = {
             .kind = GATE_TCP, .name = f->name.len ? f->name.text : NULL, .address = &f->to, .port = f->port, .rule = j.rule, .why = j.why};
         liaison_deny(g, &r);

@@ -94,11 +94,15 @@ struct http_slot {
     uint8_t out[HTTPREQUEST_BYTES_MAX + 1024];
 };
 
+/* A yes is for the name or for the address that was asked about, and for no other. */
+enum grant { GRANT_NAME = 1, GRANT_ADDRESS = 2 };
+
 struct flow {
     struct gateway *g;
     enum flow_state state;
     bool dialled, audited; /* both: bytes may pass */
-    bool granted;          /* the operator said yes */
+    bool asks_address;     /* its question is about the address, not the name */
+    uint8_t granted;       /* what the operator said yes to: bits of enum grant */
     bool silent;           /* the server may speak before the client does */
     bool waited;           /* its silence was noticed */
     bool looked_up;        /* … its name, for this connection */
@@ -233,6 +237,8 @@ struct gateway {
     int64_t told_ms; /* refusals that were told one by one since then */
     uint32_t told;
     uint64_t untold;
+    uint32_t answer_count;
+    struct gate_answer answers[GATE_ANSWERS_MAX];
     struct known known[KNOWN_MAX];
     struct zone zones[ZONES_MAX];
     struct lookup lookups[LOOKUPS_MAX];
@@ -263,7 +269,7 @@ void liaison_flood(struct gateway *g);
 void liaison_allow(struct gateway *g, const struct flow *f, const char *rule);
 void liaison_end(struct gateway *g, const struct flow *f);
 void liaison_ask(struct gateway *g, const struct flow *f, const char *rule);
-void liaison_take_back(struct gateway *g, const struct flow *f);
+void liaison_take_back(struct gateway *g, const struct flow *f, uint32_t question);
 void liaison_want_files(struct gateway *g);
 
 /* Of a connection into the box; type: GATE_ALLOW or GATE_END. */
@@ -283,11 +289,13 @@ struct judgement {
     enum policy_verdict verdict;
     bool is_port_listed; /* somebody meant whatever is spoken at this port */
     bool is_exact;       /* a rule is for this name alone */
+    bool asks_address;   /* a question is about the address, not the name */
     struct egress_verdict egress;
     char rule[GATE_TEXT_MAX];
     char why[GATE_TEXT_MAX];
 };
-void verdict_judge(const struct gateway *g, const struct egress_question *q, struct judgement *ret);
+/* What a rule asks about and the operator has said yes to is allowed: granted, bits of enum grant, or by an answer that stands. */
+void verdict_judge(const struct gateway *g, const struct egress_question *q, unsigned granted, struct judgement *ret);
 /* A connection as far as it is known; final: its address is. */
 void verdict_flow(const struct flow *f, bool final, struct judgement *ret);
 /* May the name be looked up for the box at all? */
@@ -384,7 +392,9 @@ void crossing_begin(struct flow *f);
 /* What the others have to say: a lookup, the keeper, the operator. */
 void crossing_found(struct gateway *g, uint32_t index, uint32_t generation, struct known *k, bool failed);
 void crossing_go(struct gateway *g, uint64_t number);
-void crossing_verdict(struct gateway *g, uint64_t question, bool yes);
+void crossing_verdict(struct gateway *g, uint64_t question, enum gate_verdict v);
+/* It waits for its question no longer. */
+void crossing_withdraw(struct flow *f);
 
 /* --- plain.c: plain HTTP on a connection --- */
 void plain_end(struct flow *f);

@@ -122,15 +122,16 @@ void liaison_ask(struct gateway *g, const struct flow *f, const char *rule)
     struct gate_message m = about(GATE_ASK, f);
     (void)g;
     m.number = f->question;
+    m.kind = f->asks_address ? GATE_TCP : GATE_NAME;
     copy(m.rule, sizeof(m.rule), rule);
     send_message(&m, 0);
 }
 
-void liaison_take_back(struct gateway *g, const struct flow *f)
+void liaison_take_back(struct gateway *g, const struct flow *f, uint32_t question)
 {
     struct gate_message m = about(GATE_TAKE_BACK, f);
     (void)g;
-    m.number = f->question;
+    m.number = question;
     send_message(&m, 0);
 }
 
@@ -189,6 +190,16 @@ static void on_policy(struct gateway *g, int fd)
         judge_all(g);
 }
 
+/* Without them what they allow is asked about again. */
+static void take_answers(struct gateway *g, int fd, uint64_t count)
+{
+    size_t n = count <= GATE_ANSWERS_MAX ? (size_t)count * sizeof(g->answers[0]) : 0;
+    bool whole = n && pread(fd, g->answers, n, 0) == (ssize_t)n;
+    g->answer_count = whole ? (uint32_t)count : 0;
+    if (g->has_policy)
+        flow_judge_all(g);
+}
+
 static void take_file(int *place, int *fd)
 {
     own_close(place);
@@ -212,6 +223,9 @@ static void on_message(struct loop_source *s, uint32_t events)
     case GATE_POLICY:
         on_policy(g, fd);
         break;
+    case GATE_ANSWERS:
+        take_answers(g, fd, m.number);
+        break;
     case GATE_RESOLV:
         take_file(&g->resolv_fd, &fd);
         break;
@@ -228,7 +242,7 @@ static void on_message(struct loop_source *s, uint32_t events)
         inward_publish(g, &fd, m.port, (uint16_t)m.number);
         break;
     case GATE_VERDICT:
-        crossing_verdict(g, m.number, m.code == GATE_YES);
+        crossing_verdict(g, m.number, (enum gate_verdict)m.code);
         break;
     case GATE_CUT:
         g->is_cut = m.code != 0;

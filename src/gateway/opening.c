@@ -25,7 +25,7 @@ static void name_by_address(struct flow *f)
     enum policy_verdict v = VERDICT_DENY;
     while ((k = known_next(g, &f->to, &at))) {
         const struct egress_question q = {.name = k->name.text, .address = &f->to, .port = f->port, .flow = EGRESS_OPAQUE};
-        verdict_judge(g, &q, &j);
+        verdict_judge(g, &q, 0, &j);
         if (!best || (v != VERDICT_ALLOW && j.verdict != VERDICT_DENY)) {
             best = k;
             v = j.verdict;
@@ -100,13 +100,15 @@ static void read_hello(struct flow *f, const uint8_t *p, size_t n, bool ended)
         /* By its address alone, or not at all. */
         f->name = (struct hostname){0};
         verdict_flow(f, false, &j);
-        if (j.verdict != VERDICT_ALLOW) {
+        if (j.verdict == VERDICT_DENY) {
             flow_refuse(f, j.rule, "the program does not say whom it wants (TLS without SNI), and no rule allows the address");
             return;
         }
     }
     if (h.name_len && !opening_name(f, h.name, h.name_len))
         return;
+    if (strcmp(before.text, f->name.text) != 0)
+        f->granted &= (uint8_t)~GRANT_NAME; /* it was for another */
     f->seen = used;
     if (f->state != FLOW_GREET) {
         crossing_decide(f);

@@ -65,7 +65,7 @@ static void tell(struct gateway *g, struct asker *who, const struct known *k)
     /* What could be reached at no port is not told. */
     for (uint8_t i = 0; i < k->current; i++) {
         const struct egress_question q = {.name = k->name.text, .address = &k->address[i], .port = 443};
-        verdict_judge(g, &q, &j);
+        verdict_judge(g, &q, 0, &j);
         if (j.egress.ground != EGRESS_BY_ADDRESS &&
             !(j.egress.ground == EGRESS_BY_RULE && !j.egress.rule->domain && j.verdict == VERDICT_DENY))
             good[count++] = k->address[i];

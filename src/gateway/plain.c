@@ -156,8 +156,8 @@ static bool may_pass(struct flow *f, const struct httprequest *q)
                                 .flow = EGRESS_HTTP,
                                 .method = q->has_override ? (struct http_text){0} : q->head.method,
                                 .path = q->is_plain ? q->path : (struct http_text){0}};
-    verdict_judge(f->g, &e, &j);
-    if (j.verdict == VERDICT_ALLOW || (j.verdict == VERDICT_ASK && f->granted))
+    verdict_judge(f->g, &e, f->granted, &j);
+    if (j.verdict == VERDICT_ALLOW)
         return true;
     flow_refuse(f, j.rule, j.why);
     return false;

@@ -64,7 +64,51 @@ static void explain(const struct egress_question *q, const struct egress_verdict
         snprintf(ret, GATE_TEXT_MAX, q->name ? "no rule allows %s" : "no rule allows %s, and no allowed name leads there", what);
 }
 
-void verdict_judge(const struct gateway *g, const struct egress_question *question, struct judgement *ret)
+static const struct gate_answer *answer_to(const struct gateway *g, const char *host, uint16_t port)
+{
+    const struct gate_answer *yes = NULL;
+    for (uint32_t i = 0; i < g->answer_count; i++) {
+        const struct gate_answer *a = &g->answers[i];
+        if (a->port != port || strcmp(a->host, host) != 0)
+            continue;
+        if (!a->allow)
+            return a; /* of two answers the no counts */
+        yes = a;
+    }
+    return yes;
+}
+
+/* A rule asks about this: what has the operator said? */
+static void settle(const struct gateway *g, const struct egress_question *q, unsigned granted, struct judgement *j)
+{
+    char text[ADDRESS_TEXT_MAX] = "";
+    j->asks_address = !q->name || !j->egress.rule->domain;
+    const char *host = !j->asks_address ? q->name : q->address ? address_text(q->address, text) : "";
+    const struct gate_answer *a = answer_to(g, host, q->port);
+    if (granted & (j->asks_address ? GRANT_ADDRESS : GRANT_NAME))
+        j->verdict = VERDICT_ALLOW;
+    else if (a)
+        say(j, a->allow ? VERDICT_ALLOW : VERDICT_DENY, "approvals", a->allow ? "" : "the operator has said no to it");
+    if (j->verdict != VERDICT_ALLOW || j->asks_address || !q->address || j->egress.class == ADDRESS_PUBLIC)
+        return;
+    /* A yes to the name is none to a private address that has a rule of its own. */
+    struct egress_question alone = *q;
+    struct judgement other = {0};
+    alone.name = NULL;
+    egress_judge(&g->policy, &alone, &other.egress);
+    if (other.egress.verdict == VERDICT_ALLOW)
+        return;
+    other.verdict = other.egress.verdict;
+    egress_ground_text(&g->policy, &other.egress, other.rule, sizeof(other.rule));
+    explain(&alone, &other.egress, other.why);
+    if (other.verdict == VERDICT_ASK)
+        settle(g, &alone, granted, &other);
+    j->verdict = other.verdict;
+    j->asks_address = true;
+    say(j, other.verdict, other.rule, other.why);
+}
+
+void verdict_judge(const struct gateway *g, const struct egress_question *question, unsigned granted, struct judgement *ret)
 {
     struct egress_question q = *question;
     *ret = (struct judgement){0};
@@ -78,6 +122,8 @@ void verdict_judge(const struct gateway *g, const struct egress_question *questi
     ret->is_port_listed = g->policy.network >= NETWORK_OPEN || is_port_listed(g, &q);
     egress_ground_text(&g->policy, &ret->egress, ret->rule, sizeof(ret->rule));
     explain(&q, &ret->egress, ret->why);
+    if (ret->verdict == VERDICT_ASK)
+        settle(g, &q, granted, ret);
     if (is_weak(g->weaken, WEAKEN_GATE_RULES)) {
         ret->verdict = VERDICT_ALLOW;
         ret->is_port_listed = true;
@@ -94,7 +140,7 @@ void verdict_flow(const struct flow *f, bool final, struct judgement *ret)
         .port = f->port,
         .flow = f->is_tls || f->is_other ? EGRESS_OPAQUE : EGRESS_OPENING,
     };
-    verdict_judge(f->g, &q, ret);
+    verdict_judge(f->g, &q, f->granted, ret);
 }
 
 void verdict_name(const struct gateway *g, const struct hostname *name, struct judgement *ret)
@@ -105,6 +151,9 @@ void verdict_name(const struct gateway *g, const struct hostname *name, struct j
     enum policy_verdict v = egress_match_name(&g->policy, name->text, egress_minute(time(NULL)));
     if (is_weak(g->weaken, WEAKEN_GATE_NAMES))
         v = VERDICT_ALLOW;
+    for (uint32_t i = 0; v == VERDICT_ASK && i < g->answer_count; i++)
+        if (g->answers[i].allow && strcmp(g->answers[i].host, name->text) == 0)
+            v = VERDICT_ALLOW;
     say(ret, v, v == VERDICT_DENY ? "network.egress" : "", v == VERDICT_DENY ? "no rule allows this name" : "");
     for (size_t i = 0; i < g->policy.egress_count; i++)
         ret->is_exact |= g->policy.egress[i].domain && strcmp(g->policy.egress[i].domain, name->text) == 0;

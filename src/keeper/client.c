@@ -502,6 +502,7 @@ static bool take_frame(struct client *c, const struct frame *f)
     case ASK_WATCH:
         c->watching = true;
         tell_info(c);
+        question_tell_all(c);
         return true;
     case ASK_ATTACH:
         ask_attach(c, f);
@@ -531,7 +532,8 @@ static bool take_frame(struct client *c, const struct frame *f)
         stop(c, f->len == 1 ? f->data[0] : 0);
         return true;
     default:
-        take_word(c, f->type);
+        if (!question_frame(c, f))
+            take_word(c, f->type);
         return true;
     }
 }

@@ -18,6 +18,7 @@
 #include "confine/cgroup.h"
 #include "policy/policy.h"
 #include "tier/wall.h"
+#include "wire/frame.h"
 #include "wire/message.h"
 #include "wire/spool.h"
 
@@ -46,6 +47,7 @@ struct client {
     bool log_lasts;              /* … until it ends */
     bool log_more;               /* there is more of the log than fitted the buffer */
     bool watching;               /* is told of every job that begins or ends */
+    bool bound;                  /* it is passed on by somebody else, and no operator */
     bool freezing;               /* waits until the box stands still */
     bool pausing;                /* … and stays, for the box is to stand still no longer than that */
     bool prefaced;               /* it has said what follows: */
@@ -153,6 +155,25 @@ struct wayout {
     struct tally told;
 };
 
+/* What connections of the box wait to hear from the operator. A box can ask for more than a person can read. */
+#define QUESTIONS_MAX 64u         /* open at once */
+#define QUESTIONS_PER_MINUTE 120u /* asked */
+struct question {
+    char id[QUESTION_ID_LEN + 1]; /* "": free */
+    uint64_t number;              /* as the gateway has it */
+    char host[DOMAIN_NAME_MAX + 1], name[DOMAIN_NAME_MAX + 1], rule[GATE_TEXT_MAX];
+    uint16_t port;
+    uint64_t job, asked_unix_ms;
+};
+struct questions {
+    struct question item[QUESTIONS_MAX];
+    int64_t minute;
+    unsigned in_minute;
+    char tenant[BOX_NAME_MAX + 1]; /* whose box it is; "": the user's own */
+    char standing[SHA256_HEX];     /* digest of the answers that stand; "": none do */
+    struct loop_timer expiry;      /* of the first of them */
+};
+
 struct keeper {
     struct loop loop;
     /* identity */
@@ -197,6 +218,7 @@ struct keeper {
     struct freeze freeze;
     struct warding warding;
     struct wayout wayout;
+    struct questions questions;
     struct client *clients;
     size_t client_count;
     struct kjob *jobs, *last_job;
@@ -335,6 +357,24 @@ int wayout_await(struct keeper *k, struct pale_err *e) MUST_CHECK;
 int wayout_cut(struct keeper *k, struct pale_err *e) MUST_CHECK;
 int wayout_judge(struct keeper *k, struct pale_err *e) MUST_CHECK;
 void wayout_end(struct keeper *k);
+void wayout_verdict(struct keeper *k, uint64_t number, enum gate_verdict v);
+/* All the answers that stand. */
+int wayout_answers(struct keeper *k, const struct gate_answer *a, size_t n, struct pale_err *e) MUST_CHECK;
+/* The command that dialled, which is known where only one runs; 0: not known. */
+uint64_t wayout_job(const struct keeper *k);
+
+/* --- question.c: the operator is asked --- */
+/* Before the keeper locks itself up: finds out whose box it is. */
+int question_begin(struct keeper *k, struct pale_err *e) MUST_CHECK;
+void question_ask(struct keeper *k, const struct gate_message *m);
+void question_take_back(struct keeper *k, uint64_t number);
+/* The gateway begins anew, or is gone: nobody waits any more. */
+void question_forget(struct keeper *k);
+void question_tell_all(struct client *c);
+/* A request about questions; false if it is none. */
+bool question_frame(struct client *c, const struct frame *f);
+/* Reads the answers that stand and has the gateway hold them. */
+int question_reread(struct keeper *k, struct pale_err *e) MUST_CHECK;
 
 /* --- reload.c: what changes under a box that runs --- */
 /* How it stands when the box starts. Fails if it is cut off and cannot be held to that. */

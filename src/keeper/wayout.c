@@ -171,6 +171,21 @@ static int say_policy(struct keeper *k, struct pale_err *e)
     return 0;
 }
 
+void wayout_verdict(struct keeper *k, uint64_t number, enum gate_verdict v)
+{
+    say(&k->wayout, GATE_VERDICT, number, (uint32_t)v, -1);
+}
+
+int wayout_answers(struct keeper *k, const struct gate_answer *a, size_t n, struct pale_err *e)
+{
+    own_fd fd = n ? memfd_create("pale-answers", MFD_CLOEXEC) : -1;
+    if (!wayout_is_needed(k) || k->wayout.source.fd < 0)
+        return 0;
+    if ((n && (fd < 0 || !fd_write_full(fd, a, n * sizeof(*a)))) || !say(&k->wayout, GATE_ANSWERS, n, 0, fd))
+        return err_set(e, PALE_GONE, "the box's gateway cannot be told what the operator has answered");
+    return 0;
+}
+
 /* All that it has to know before anything passes, in this order. */
 static int say_all(struct keeper *k, struct pale_err *e)
 {
@@ -189,7 +204,9 @@ int wayout_start(struct keeper *k, int *ret_hand, struct pale_err *e)
     struct wayout *w = &k->wayout;
     int talk[2], hand[2];
     own_fd meters = -1;
-    int r = publish(k, e);
+    int r = question_begin(k, e);
+    if (r == 0)
+        r = publish(k, e);
     if (r == 0)
         r = make_meters(w, &meters, e);
     if (r < 0)
@@ -213,6 +230,7 @@ static int lose(struct keeper *k, struct pale_err *e)
 {
     struct wayout *w = &k->wayout;
     keeper_note(k, "net.lost", "the gateway did not take what it was told");
+    question_forget(k);
     if (w->source.ready)
         loop_remove(&k->loop, &w->source);
     own_close(&w->source.fd);
@@ -240,8 +258,7 @@ static const char *kind_name(uint32_t kind)
     return kind < GATE_KINDS && names[kind] ? names[kind] : "other";
 }
 
-/* The command that dialled is known where only one runs. */
-static void add_job(struct keeper *k, struct json *j)
+uint64_t wayout_job(const struct keeper *k)
 {
     const struct kjob *one = NULL;
     size_t n = 0;
@@ -250,8 +267,7 @@ static void add_job(struct keeper *k, struct json *j)
             one = at;
             n++;
         }
-    if (n == 1)
-        json_u64(j, "job", one->id);
+    return n == 1 ? one->id : 0;
 }
 
 static void add_text(struct json *j, const char *key, const char *text, size_t cap)
@@ -278,12 +294,10 @@ static int write_audit(struct keeper *k, const struct gate_message *m, const cha
     } else {
         json_u64(j, "refused", m->number);
     }
-    if (m->kind != GATE_IN && (m->type == GATE_ALLOW || m->type == GATE_DENY || m->type == GATE_ASK))
-        add_job(k, j);
+    if (m->kind != GATE_IN && (m->type == GATE_ALLOW || m->type == GATE_DENY) && wayout_job(k))
+        json_u64(j, "job", wayout_job(k));
     if (m->type == GATE_ALLOW || m->type == GATE_END)
         json_u64(j, "flow", m->number);
-    if (m->type == GATE_ASK)
-        json_u64(j, "question", m->number);
     if (m->type == GATE_END) {
         json_u64(j, "in", m->in);
         json_u64(j, "out", m->out);
@@ -294,13 +308,17 @@ static int write_audit(struct keeper *k, const struct gate_message *m, const cha
 static void on_hello(struct keeper *k, const struct gate_message *m)
 {
     struct pale_err e = {0};
-    if (m->number == 0)
-        return;                          /* the policy waits for it since it was started */
-    k->wayout.gone = k->wayout.owed = 0; /* of connections that ended with the one before */
-    struct json *j = audit_begin(&k->audit, "net.restarted");
-    json_u64(j, "times", m->number);
-    (void)!audit_commit(&k->audit, NULL);
-    if (say_all(k, &e) < 0)
+    if (m->number > 0) {
+        k->wayout.gone = k->wayout.owed = 0; /* of connections that ended with the one before */
+        struct json *j = audit_begin(&k->audit, "net.restarted");
+        json_u64(j, "times", m->number);
+        (void)!audit_commit(&k->audit, NULL);
+    }
+    question_forget(k); /* who waited is gone */
+    if (question_reread(k, &e) < 0)
+        keeper_note(k, "net.answers", e.text);
+    /* The first has had its policy since it was started. */
+    if (m->number > 0 && say_all(k, &e) < 0)
         keeper_note(k, "net.lost", e.text);
 }
 
@@ -329,7 +347,10 @@ static void on_message(struct keeper *k, const struct gate_message *m)
         (void)!write_audit(k, m, "net.flood", NULL);
         break;
     case GATE_ASK:
-        (void)!write_audit(k, m, "net.ask", NULL);
+        question_ask(k, m);
+        break;
+    case GATE_TAKE_BACK:
+        question_take_back(k, m->number);
         break;
     default:
         break;
@@ -370,6 +391,7 @@ static void on_ready(struct loop_source *s, uint32_t events)
     }
     keeper_note(k, "net.lost", e.text);
     unpublish(&k->wayout);
+    question_forget(k);
     loop_remove(&k->loop, s);
     own_close(&s->fd);
 }

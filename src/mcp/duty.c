@@ -173,7 +173,10 @@ bool duty_takes(const char *op, const char *field)
 static void set_target(struct duty *k, struct call *c)
 {
     for (const char *at = c->op->path; (at = strchr(at, '/')); at++)
-        c->target.segment[c->target.segments++] = strncmp(at, "/{box}", 6) == 0 ? k->box : strncmp(at, "/{job}", 6) == 0 ? k->job : "";
+        c->target.segment[c->target.segments++] = strncmp(at, "/{box}", 6) == 0         ? k->box
+                                                  : strncmp(at, "/{job}", 6) == 0       ? k->job
+                                                  : strncmp(at, "/{question}", 11) == 0 ? k->question
+                                                                                        : "";
 }
 
 static int prepare(struct duty *k, struct call *c, struct pale_err *e)
@@ -211,7 +214,9 @@ void duty_run(struct duty *k, const char *op, uint64_t job, json_t *values)
     c->wants_stream = k->streamed;
     c->bytes_done = k->body_len == 0;
     /* A command that is to outlive its request has a key, as one that somebody comes back for. */
-    if (k->r->goes_on && c->op->right == RIGHT_EXEC && !mcp_secret_name("mcp-", c->key, sizeof(c->key)))
+    if (k->key[0] && c->op->right == RIGHT_EXEC)
+        snprintf(c->key, sizeof(c->key), "%s", k->key);
+    else if (k->r->goes_on && c->op->right == RIGHT_EXEC && !mcp_secret_name("mcp-", c->key, sizeof(c->key)))
         c->key[0] = 0;
     call_hold(c);
     if (prepare(k, c, &e) < 0)
@@ -227,16 +232,21 @@ uint64_t duty_number(const json_t *answer, const char *key)
     return n > 0 ? (uint64_t)n : 0;
 }
 
-void duty_done(struct duty *k, bool goes_on)
+void duty_leave(struct duty *k)
 {
     struct call *c = k->call;
     k->call = NULL;
-    if (c) {
-        c->bringer = NULL;
-        if (!goes_on)
-            c->key[0] = 0;
-        call_leave(c);
-    }
+    if (!c)
+        return;
+    c->bringer = NULL;
+    call_leave(c);
+}
+
+void duty_done(struct duty *k, bool goes_on)
+{
+    if (k->call && !goes_on)
+        k->call->key[0] = 0;
+    duty_leave(k);
     buf_done(&k->text);
     buf_done(&k->line);
 }

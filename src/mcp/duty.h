@@ -8,7 +8,8 @@
 struct duty {
     struct mcp_request *r;
     struct call *call; /* NULL: none is under way */
-    char box[17], job[24];
+    char box[17], job[24], question[17];
+    char key[64];     /* of a command: who leaves it may come back by it; "": none */
     struct buf text;  /* the answer, as far as it fits */
     struct buf line;  /* of a stream: what is no whole line yet */
     bool streamed;    /* the answer is taken line by line */
@@ -35,6 +36,9 @@ void duty_run(struct duty *k, const char *op, uint64_t job, json_t *values);
 
 /* A count in an answer; 0 if there is none. */
 uint64_t duty_number(const json_t *answer, const char *key);
+
+/* Leaves what is under way; a command that has a key goes on. */
+void duty_leave(struct duty *k);
 
 /* Lets go. goes_on: a command that was begun is not ended. */
 void duty_done(struct duty *k, bool goes_on);

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/quote.h"
+#include "fleet/pending.h"
 #include "mcp/clip.h"
 #include "mcp/toolbox.h"
 #include "ops/base64.h"
@@ -26,12 +28,18 @@ struct command {
     json_t *result;        /* how it ended */
     uint64_t offset, next; /* of a job's output: where what is shown begins, and where to go on */
     bool begun;
+    struct listener listener; /* to what the box asks the operator, … */
+    bool listens;
+    struct loop_timer asking; /* … and when it has */
 };
 
 static void free_command(struct use *u)
 {
     struct command *m = u->own;
     loop_disarm(&u->r->world->loop, &m->timer);
+    loop_disarm(&u->r->world->loop, &m->asking);
+    if (m->listens)
+        events_unlisten(&u->r->world->fleet.events, &m->listener);
     clip_done(&m->clip);
     json_decref(m->result);
     free(m);
@@ -143,9 +151,11 @@ static void heard_exec(struct duty *k, const json_t *line)
 {
     struct use *u = (struct use *)k;
     struct command *m = u->own;
-    if (is_event(line, "started"))
+    if (is_event(line, "started")) {
         m->job = duty_number(line, "job");
-    else if (is_event(line, "stdout") || is_event(line, "stderr"))
+        if (m->listens) /* it may have asked before we came back to it */
+            loop_arm(&u->r->world->loop, &m->asking, clock_ms());
+    } else if (is_event(line, "stdout") || is_event(line, "stderr"))
         take_bytes(&m->clip, line);
     else if (is_event(line, "missed"))
         m->clip.lost += duty_number(line, "bytes");
@@ -183,6 +193,9 @@ static void watch_progress(struct use *u)
         loop_arm(&u->r->world->loop, &m->timer, clock_ms() + PROGRESS_MS);
 }
 
+static void listen_for_questions(struct use *u);
+static void answer_question(struct use *u);
+
 static void started(struct duty *k, const struct pale_err *e, const json_t *answer)
 {
     struct use *u = (struct use *)k;
@@ -190,6 +203,103 @@ static void started(struct duty *k, const struct pale_err *e, const json_t *answ
     if (e)
         return use_fail(u, e);
     use_say(u, false, "Runs as job %llu. Its output: job {\"id\": %llu}; wait for its end with wait, end it with signal 9.", job, job);
+}
+
+static void run_command(struct use *u)
+{
+    if (!new_command(u, HEAD_BYTES, TAIL_BYTES))
+        return;
+    u->duty.streamed = true;
+    u->duty.heard = heard_exec;
+    watch_progress(u);
+    listen_for_questions(u);
+    use_run(u, "exec", 0, json_pack("{s:I, s:b}", "timeout", (json_int_t)use_number(u, "timeout", TIMEOUT_S), "merge", 1), exec_done);
+}
+
+/* --- a question of the box meanwhile ---
+ *
+ * A command whose connection waits for the operator is left, and goes on; the client asks its user, comes back with his answer and with the
+ * key of the command, and gets all of its output as if nothing had been. Only for a client that speaks for the operator. */
+
+#define QUESTION_STATE "question"
+
+static void ask_client(struct use *u, const struct approval_asked *q)
+{
+    own_buf text = {0}, state = {0};
+    const struct core_box *box = core_by_id(u->r->world->fleet.core, u->r->box);
+    buf_init(&text, 2048);
+    buf_init(&state, MCP_STATE_MAX / 2);
+    buf_addf(&text, "A command in the box %s wants to connect to %s%s%s%s port %llu, which its policy asks about.",
+             box ? box->name : u->r->box, q->via[0] ? q->via : q->host, q->via[0] ? " (" : "", q->via[0] ? q->host : "",
+             q->via[0] ? ")" : "", (unsigned long long)q->port);
+    buf_addf(&state, QUESTION_STATE "\n%s\n%s\n%s\n%llu\n", u->duty.key, q->id, q->host, (unsigned long long)q->port);
+    duty_leave(&u->duty);
+    u->done(u);
+    u->own = NULL;
+    u->done = NULL;
+    if (text.failed || state.failed)
+        return use_say(u, true, "out of memory");
+    use_ask(u, buf_text(&text), "yes lets this connection through, this once", buf_text(&state));
+}
+
+static void on_asking(struct loop_timer *t)
+{
+    struct command *m = (struct command *)((char *)t - offsetof(struct command, asking));
+    struct use *u = m->use;
+    const struct lookout *w = lookout_of(&u->r->world->fleet, u->r->box);
+    for (const struct pending *q = w && m->job && u->duty.call ? w->pending : NULL; q; q = q->next)
+        if (q->q.job == m->job)
+            return ask_client(u, &q->q);
+}
+
+static void on_event(struct listener *l, const struct event *ev)
+{
+    struct command *m = (struct command *)((char *)l - offsetof(struct command, listener));
+    if (strcmp(ev->kind, "net.ask") == 0 && strcmp(ev->box, m->use->r->box) == 0)
+        loop_arm(&m->use->r->world->loop, &m->asking, clock_ms());
+}
+
+static void listen_for_questions(struct use *u)
+{
+    struct command *m = u->own;
+    if (!u->duty.key[0])
+        return;
+    m->listener.heard = on_event;
+    m->asking.fire = on_asking;
+    m->listens = true;
+    events_listen(&u->r->world->fleet.events, &m->listener);
+}
+
+/* Somebody else may have answered it, or nobody waits any more: the command tells. */
+static void answered(struct duty *k, const struct pale_err *e, const json_t *answer)
+{
+    (void)e, (void)answer;
+    run_command((struct use *)k);
+}
+
+static void answer_question(struct use *u)
+{
+    enum { KIND, KEY, ID, HOST, PORT, PARTS };
+    char text[MCP_STATE_MAX], *part[PARTS], *at = text;
+    uint64_t port = 0;
+    snprintf(text, sizeof(text), "%s", u->r->state);
+    for (int i = 0; i < PARTS; i++) {
+        part[i] = at;
+        if (!(at = strchr(at, '\n')))
+            return use_say(u, true, "bad-input: requestState is of another tool");
+        *at++ = 0;
+    }
+    if (strcmp(part[KIND], QUESTION_STATE) != 0 || !number_u64(part[PORT], UINT16_MAX, &port))
+        return use_say(u, true, "bad-input: requestState is of another tool");
+    snprintf(u->duty.key, sizeof(u->duty.key), "%s", part[KEY]);
+    snprintf(u->duty.question, sizeof(u->duty.question), "%s", part[ID]);
+    if (!u->r->answers)
+        return run_command(u);
+    u->duty.streamed = false;
+    use_run(u, "approval.answer", 0,
+            json_pack("{s:s, s:s, s:I, s:s}", "box", u->r->box, "host", part[HOST], "port", (json_int_t)port, "verdict",
+                      use_is_allowed(u) ? "allow" : "deny"),
+            answered);
 }
 
 void tool_exec(struct use *u)
@@ -201,12 +311,13 @@ void tool_exec(struct use *u)
         /* It has its own time, if it is given one. */
         return use_run(u, "job.start", 0, json_pack("{s:b}", "merge", 1), started);
     }
-    if (!new_command(u, HEAD_BYTES, TAIL_BYTES))
-        return;
-    u->duty.streamed = true;
-    u->duty.heard = heard_exec;
-    watch_progress(u);
-    use_run(u, "exec", 0, json_pack("{s:I, s:b}", "timeout", (json_int_t)use_number(u, "timeout", TIMEOUT_S), "merge", 1), exec_done);
+    if (!use_can_ask(u))
+        return run_command(u);
+    if (u->r->state)
+        return answer_question(u);
+    if (!mcp_secret_name("mcp-", u->duty.key, sizeof(u->duty.key)))
+        u->duty.key[0] = 0;
+    run_command(u);
 }
 
 /* --- job --- */

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/quote.h"
-#include "base/weak.h"
 #include "mcp/toolbox.h"
 #include "ops/world.h"
 
@@ -62,11 +61,6 @@ static void put_wishes(struct buf *b, const json_t *set)
             put_wish(b, key, json_string_value(v));
         json_array_foreach(v, i, item) put_wish(b, key, json_string_value(item));
     }
-}
-
-static bool may_widen(const struct mcp_request *r)
-{
-    return (r->who.scope == CALLER_OPERATOR && (r->who.rights >> RIGHT_POLICY_WIDEN & 1)) || weak_word("widen");
 }
 
 /* --- after a yes --- */
@@ -135,21 +129,15 @@ static void ask(struct use *u)
     /* Nobody is asked for what he does not see. */
     if (text.failed || text.len == QUESTION_MAX)
         return use_say(u, true, "limit: that is more than a person can be asked at once; ask for less, or in fewer words");
-    mcp_ask(u->r,
-            json_pack("{s:{s:s, s:{s:s, s:s, s:{s:s, s:{s:{s:s, s:s, s:s}}, s:[s]}}}}", "allow", "method", "elicitation/create", "params",
-                      "mode", "form", "message", buf_text(&text), "requestedSchema", "type", "object", "properties", "allow", "type",
-                      "boolean", "title", "Allow it", "description", "yes changes the box's policy", "required", "allow"),
-            "asked");
+    use_ask(u, buf_text(&text), "yes changes the box's policy", "asked");
 }
 
 static void ask_or_obey(struct use *u)
 {
-    const json_t *answer = json_object_get(u->r->answers, "allow");
-    const char *action = json_string_value(json_object_get(answer, "action"));
     /* Without the state that went out with the question, an answer answers nothing. */
     if (!u->r->answers || !u->r->state || strcmp(u->r->state, "asked") != 0)
         return ask(u);
-    if (!action || strcmp(action, "accept") != 0 || !json_is_true(json_object_get(json_object_get(answer, "content"), "allow")))
+    if (!use_is_allowed(u))
         return use_say(u, true, "denied: the operator did not allow it. Go on without, or say what you would need and why");
     use_run(u, "box.stop", 0, NULL, stopped);
 }
@@ -161,9 +149,9 @@ void tool_policy(struct use *u)
         return use_run(u, "policy.show", 0, NULL, answer_show);
     if (!use_text(u, "reason", "")[0])
         return use_say(u, true, "bad-input: a wish needs a reason, which the operator reads");
-    if (may_widen(u->r) && mcp_can(u->r, "elicitation"))
+    if (use_can_ask(u))
         return ask_or_obey(u);
-    if (!may_widen(u->r))
+    if (!use_may_widen(u->r))
         use_refuse(u->r, u->tool);
     buf_init(&wishes, QUESTION_MAX);
     buf_init(&shown, 2 * WISHES_SHOWN);

@@ -11,6 +11,7 @@
 #include "base/limits.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "base/weak.h"
 #include "box/life.h"
 #include "box/stack.h"
 #include "ops/values.h"
@@ -413,6 +414,32 @@ void use_say(struct use *u, bool is_error, const char *fmt, ...)
 void use_fail(struct use *u, const struct pale_err *e)
 {
     use_say(u, true, "%s: %s", err_name(e->code), e->text);
+}
+
+bool use_may_widen(const struct mcp_request *r)
+{
+    return (r->who.scope == CALLER_OPERATOR && (r->who.rights >> RIGHT_POLICY_WIDEN & 1)) || weak_word("widen");
+}
+
+bool use_can_ask(const struct use *u)
+{
+    return use_may_widen(u->r) && mcp_can(u->r, "elicitation");
+}
+
+void use_ask(struct use *u, const char *message, const char *means, const char *state)
+{
+    mcp_ask(u->r,
+            json_pack("{s:{s:s, s:{s:s, s:s, s:{s:s, s:{s:{s:s, s:s, s:s}}, s:[s]}}}}", "allow", "method", "elicitation/create", "params",
+                      "mode", "form", "message", message, "requestedSchema", "type", "object", "properties", "allow", "type", "boolean",
+                      "title", "Allow it", "description", means, "required", "allow"),
+            state);
+}
+
+bool use_is_allowed(const struct use *u)
+{
+    const json_t *answer = json_object_get(u->r->answers, "allow");
+    const char *action = json_string_value(json_object_get(answer, "action"));
+    return action && strcmp(action, "accept") == 0 && json_is_true(json_object_get(json_object_get(answer, "content"), "allow"));
 }
 
 void use_run(struct use *u, const char *op, uint64_t job, json_t *more,

@@ -57,6 +57,14 @@ void use_fail(struct use *u, const struct pale_err *e);
 /* Tells the operator of somebody who wanted what he has no right to. */
 void use_refuse(const struct mcp_request *r, const struct tool *t);
 
+/* Is the caller one who may say yes for the operator, and can his client ask him? */
+bool use_may_widen(const struct mcp_request *r);
+bool use_can_ask(const struct use *u);
+/* Asks him whether something is to be; the tool is run again with that state. means: what a yes does. use_is_allowed: then, did he say yes?
+ */
+void use_ask(struct use *u, const char *message, const char *means, const char *state);
+bool use_is_allowed(const struct use *u);
+
 /* Runs an operation with those of the use's values that it has a field of that name for, and more (taken over; may be NULL). */
 void use_run(struct use *u, const char *op, uint64_t job, json_t *more,
              void (*done)(struct duty *k, const struct pale_err *e, const json_t *answer));

@@ -21,16 +21,6 @@ void op_guard_list(struct call *c)
     hearing_follow(c, &m, &use, m.id);
 }
 
-static void on_done(void *arg, const struct msg_deed_done *d)
-{
-    struct call *c = arg;
-    if (d->code != 0)
-        call_refuse(c, d->code < PALE_CODE_COUNT ? (enum pale_code)d->code : PALE_PROTOCOL, "%s", d->text);
-    else
-        call_nothing(c);
-    call_drop(c);
-}
-
 static void order(struct call *c, enum deed_kind kind)
 {
     const struct core_box *b = talk_find(c);
@@ -41,7 +31,7 @@ static void order(struct call *c, enum deed_kind kind)
         return call_refuse(c, PALE_NOT_FOUND, "there is no such number in the quarantine");
     const struct msg_deed m = {.kind = kind, .id = b->id, .born = b->born, .count = number, .caller = call_caller(c)};
     call_hold(c);
-    fleet_deed(&c->world->fleet, &m, on_done, c);
+    fleet_deed(&c->world->fleet, &m, hearing_done, c);
 }
 
 void op_guard_release(struct call *c)

@@ -133,3 +133,13 @@ void hearing_follow(struct call *c, const struct msg_deed *m, const struct heari
     if (use->takes)
         take_body(c);
 }
+
+void hearing_done(void *arg, const struct msg_deed_done *d)
+{
+    struct call *c = arg;
+    if (d->code != 0)
+        call_refuse(c, d->code < PALE_CODE_COUNT ? (enum pale_code)d->code : PALE_PROTOCOL, "%s", d->text);
+    else
+        call_nothing(c);
+    call_drop(c);
+}

@@ -33,3 +33,6 @@ struct hearing {
 
 /* about: the box or image it is about, kept for done. Answers the call, then or later. */
 void hearing_follow(struct call *c, const struct msg_deed *m, const struct hearing_use *use, const char *about);
+
+/* For fleet_deed, with a call that is held: answers it, with nothing if all went well, and lets it go. */
+void hearing_done(void *arg, const struct msg_deed_done *d);

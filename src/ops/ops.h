@@ -100,6 +100,10 @@ void op_guard_list(struct call *c);
 void op_guard_release(struct call *c);
 void op_guard_drop(struct call *c);
 
+/* approvals.c */
+void op_approval_list(struct call *c);
+void op_approval_answer(struct call *c);
+
 /* policies.c */
 void op_policy_show(struct call *c);
 void op_policy_narrow(struct call *c);

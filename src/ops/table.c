@@ -109,6 +109,16 @@ static const struct op_field discard_fields[] = {
     END,
 };
 
+static const struct op_field answer_fields[] = {
+    {"box", KIND_TEXT, true, BOX_ID_LEN, "the id of the box that asks", IN_BODY, NULL},
+    {"host", KIND_TEXT, true, DOMAIN_NAME_MAX, "what it asks about", IN_BODY, NULL},
+    {"port", KIND_NUMBER, true, UINT16_MAX, "likewise", IN_BODY, NULL},
+    {"verdict", KIND_TEXT, true, 8, "allow or deny", IN_BODY, NULL},
+    {"scope", KIND_TEXT, false, 8, "once, or whenever it is asked by the box, by a box of its project, or always; once", IN_BODY, NULL},
+    {"for", KIND_TIME, false, 32, "how long it stands; for ever", IN_BODY, NULL},
+    END,
+};
+
 static const struct op_field build_fields[] = {
     {"name", KIND_TEXT, true, STORE_NAME_MAX, "of the image; one that has it loses it", IN_BODY, NULL},
     {"from", KIND_TEXT, false, 16, "mmdebstrap, minimal or host-copy; mmdebstrap", IN_BODY, NULL},
@@ -658,6 +668,20 @@ static const struct op_field quarantined_shape[] = {
     END,
 };
 
+static const struct op_field question_shape[] = {
+    {"id", KIND_TEXT, true, 0, "", IN_BODY, NULL},
+    {"box", KIND_TEXT, true, 0, "the id of the box that asks", IN_BODY, NULL},
+    {"box_name", KIND_TEXT, true, 0, "", IN_BODY, NULL},
+    {"host", KIND_TEXT, true, 0, "the name or the address that it is about", IN_BODY, NULL},
+    {"via", KIND_TEXT, false, 0, "the name that led to the address", IN_BODY, NULL},
+    {"port", KIND_NUMBER, true, 0, "", IN_BODY, NULL},
+    {"rule", KIND_TEXT, true, 0, "of the policy, that asks", IN_BODY, NULL},
+    {"job", KIND_NUMBER, false, 0, "the command that wants it, where that is known", IN_BODY, NULL},
+    {"asked_unix_ms", KIND_NUMBER, true, 0, "", IN_BODY, NULL},
+    {"expires_unix_ms", KIND_NUMBER, true, 0, "nobody waits longer", IN_BODY, NULL},
+    END,
+};
+
 static const struct op_field idle_shape[] = {
     {"names", KIND_TEXTS, true, 0, "those it had", IN_BODY, NULL},
     {"digest", KIND_TEXT, true, 0, "SHA-256 of what is in it, in hex", IN_BODY, NULL},
@@ -732,6 +756,7 @@ const struct op_shape op_shapes[] = {
     {"Built", "An image that was built.", built_shape},
     {"Verified", "An image that is what it was.", verified_shape},
     {"Quarantined", "What was taken out of a live project.", quarantined_shape},
+    {"Question", "What a connection of a box waits to hear from the operator.", question_shape},
     {"IdleImage", "An image that nobody needs.", idle_shape},
     {"Collected", "What was removed, or would be.", collected_shape},
     {"Policy", "What a box may do.", policy_shape},
@@ -819,6 +844,12 @@ const struct op op_table[] = {
      INPUT_NONE, OUTPUT_NOTHING, 204, NULL, true, op_guard_release},
     {"guard.drop", "DELETE", BOX "/guard/{number}", RIGHT_REVIEW, "Remove it for good.", NULL, INPUT_NONE, OUTPUT_NOTHING, 204, NULL, true,
      op_guard_drop},
+
+    {"approval.list", "GET", "/v1/approvals", RIGHT_BOX_READ, "Questions of boxes that wait for the operator.", NULL, INPUT_NONE,
+     OUTPUT_JSON, 200, "Question[]", false, op_approval_list},
+    {"approval.answer", "POST", "/v1/approvals/{question}", RIGHT_POLICY_WIDEN,
+     "Answer one. The question is cited as it was listed: an answer to one that has changed or is open no longer is refused.",
+     answer_fields, INPUT_JSON, OUTPUT_NOTHING, 204, NULL, true, op_approval_answer},
 
     {"box.wire", "GET", BOX "/wire", RIGHT_WIRE,
      "The protocol of its keeper, as `pale` speaks it: Connection: Upgrade, Upgrade: pale-wire, Pale-Wire-Version.", wire_fields,

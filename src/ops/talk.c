@@ -213,7 +213,9 @@ bool talk_preface(struct tether *l, const char *caller, const char *input)
 /* What its client sends over a connection that is passed on comes after what we say of him. */
 static bool send_request(struct talk *a)
 {
-    return talk_preface(a->link, call_caller(a->call), a->input) &&
+    const struct caller *who = &a->call->who;
+    bool bound = a->bytes && !(who->scope == CALLER_OPERATOR && (who->rights >> RIGHT_POLICY_WIDEN & 1));
+    return talk_preface(a->link, call_caller(a->call), a->input) && (!bound || tether_put(a->link, ASK_BOUND, NULL, 0)) &&
            (a->bytes ? tether_pass(a->link, "", 0) : tether_send(a->link, a->type, a->request.data, a->request.len));
 }
 

@@ -15,6 +15,7 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "box/amend.h"
+#include "box/approval.h"
 #include "box/ceiling.h"
 #include "box/checkpoint.h"
 #include "box/cutoff.h"
@@ -232,6 +233,24 @@ static int do_guard_drop(struct deed *d, struct pale_err *e)
     return custody_drop(d->order, &d->place, e);
 }
 
+static int do_verdict(struct deed *d, struct pale_err *e)
+{
+    const struct msg_deed *o = d->order;
+    enum verdict_scope scope = APPLIES_ONCE;
+    while (scope < APPLIES_COUNT && strcmp(o->form, msg_verdict_scopes[scope]) != 0)
+        scope++;
+    const struct msg_verdict m = {.question = o->name,
+                                  .box = d->place.id,
+                                  .host = o->sets,
+                                  .port = o->count,
+                                  .allow = o->force,
+                                  .scope = scope,
+                                  .until_unix = approval_until(o->for_ms)};
+    if (scope == APPLIES_COUNT)
+        return err_set(e, PALE_BAD_INPUT, "there is no such scope of an answer");
+    return approval_answer(&d->place, &m, o->caller, e);
+}
+
 static int do_image_build(struct deed *d, struct pale_err *e)
 {
     return building_run(d->order, d->fd, d->printed, e);
@@ -400,6 +419,7 @@ static const struct {
     [DEED_GUARD_DROP] = {true, do_guard_drop},
     [DEED_CUT] = {true, do_cut},
     [DEED_PANIC] = {false, do_panic},
+    [DEED_VERDICT] = {true, do_verdict},
 };
 
 static int do_deed(struct deed *d, struct pale_err *e)

@@ -175,7 +175,7 @@ SIMPLE_MESSAGE(deed, FIELD(F_U64, msg_deed, kind), FIELD(F_TEXT, msg_deed, id), 
                FIELD(F_U64, msg_deed, count), FIELD(F_BOOL, msg_deed, force), FIELD(F_BOOL, msg_deed, again),
                FIELD(F_BOOL, msg_deed, automatic), FIELD(F_BOOL, msg_deed, by_hand), FIELD(F_TEXT, msg_deed, paths),
                FIELD(F_TEXT, msg_deed, until), FIELD(F_TEXT, msg_deed, form), FIELD(F_BOOL, msg_deed, guarded),
-               FIELD(F_BOOL, msg_deed, dry), FIELD(F_BOOL, msg_deed, images))
+               FIELD(F_BOOL, msg_deed, dry), FIELD(F_BOOL, msg_deed, images), FIELD(F_U64, msg_deed, for_ms))
 
 SIMPLE_MESSAGE(deed_done, FIELD(F_U64, msg_deed_done, code), FIELD(F_TEXT, msg_deed_done, text), FIELD(F_TEXT, msg_deed_done, id),
                FIELD(F_TEXT, msg_deed_done, name))
@@ -229,6 +229,23 @@ SIMPLE_MESSAGE(job_ref, FIELD(F_U64, msg_job_ref, id), FIELD(F_U64, msg_job_ref,
 SIMPLE_MESSAGE(preface, FIELD(F_TEXT, msg_preface, caller), FIELD(F_TEXT, msg_preface, input))
 
 SIMPLE_MESSAGE(note, FIELD(F_TEXT, msg_note, event), FIELD(F_TEXT, msg_note, what))
+
+SIMPLE_MESSAGE(question, FIELD(F_TEXT, msg_question, id), FIELD(F_U64, msg_question, state), FIELD(F_TEXT, msg_question, host),
+               FIELD(F_TEXT, msg_question, name), FIELD(F_U64, msg_question, port), FIELD(F_TEXT, msg_question, rule),
+               FIELD(F_U64, msg_question, job), FIELD(F_U64, msg_question, asked_unix_ms), FIELD(F_U64, msg_question, expires_unix_ms),
+               FIELD(F_TEXT, msg_question, by), FIELD(F_TEXT, msg_question, scope))
+
+const char *msg_question_state(const struct msg_question *m)
+{
+    static const char *const names[QUESTION_STATE_COUNT] = {"open", "allowed", "denied", "withdrawn"};
+    return m->state < QUESTION_STATE_COUNT ? names[m->state] : "unknown";
+}
+
+const char *const msg_verdict_scopes[APPLIES_COUNT] = {"once", "box", "project", "always"};
+
+SIMPLE_MESSAGE(verdict, FIELD(F_TEXT, msg_verdict, question), FIELD(F_TEXT, msg_verdict, box), FIELD(F_TEXT, msg_verdict, host),
+               FIELD(F_U64, msg_verdict, port), FIELD(F_BOOL, msg_verdict, allow), FIELD(F_U64, msg_verdict, scope),
+               FIELD(F_U64, msg_verdict, until_unix))
 
 SIMPLE_MESSAGE(attach, FIELD(F_U64, msg_attach, id), FIELD(F_U64, msg_attach, offset))
 

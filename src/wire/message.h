@@ -59,7 +59,8 @@ enum wire_type {
     ASK_JOB_INPUT, /* struct msg_job_ref: ASK_STDIN follows, then ASK_INPUT_END; its output goes elsewhere */
     ASK_INPUT_END, /* one byte, 1: the command's input ends with it. Answered when all that came before has been taken: with TELL_JOB, and
                     * after ASK_JOB_INPUT with TELL_DONE */
-    ASK_WATCH,     /* TELL_INFO, then TELL_JOB whenever one begins or ends and TELL_INFO when the box's state changes */
+    ASK_WATCH,     /* TELL_INFO and TELL_QUESTION for each that is open, then TELL_JOB whenever one begins or ends, TELL_INFO when the
+                    * box's state changes, and TELL_QUESTION when one is asked or is open no longer */
     ASK_FREEZE,    /* TELL_DONE once every process of the box stands still. One byte, 1: until the client asks for ASK_THAW or is gone */
     ASK_THAW,      /* TELL_DONE once they go on */
     ASK_PREFACE,   /* struct msg_preface: what there is to know of the request that follows it. Once, and first */
@@ -67,6 +68,10 @@ enum wire_type {
     ASK_GO,        /* the first word to a keeper that was started before its box could be (box/reach.h, reach_start_next) */
     ASK_RELOAD,    /* the state folder has changed: a policy that waits there, or whether the box is cut off. TELL_DONE once it holds */
     ASK_NETWORK,   /* TELL_HOST for every host that is known of, then TELL_INFO */
+    ASK_QUESTIONS, /* TELL_QUESTION for each that is open, TELL_DONE */
+    ASK_VERDICT,   /* struct msg_verdict: to a question. TELL_DONE once it is in the log and the connections that wait were told */
+    ASK_REREAD,    /* answers that stand have changed. TELL_DONE when they hold */
+    ASK_BOUND,     /* said of a client by whoever passes him on: what follows is no operator's, who alone answers questions */
     /* keeper to client */
     TELL_STARTED = 192, /* u64: job number */
     TELL_STDOUT,
@@ -76,10 +81,11 @@ enum wire_type {
     TELL_INFO,   /* struct msg_info */
     TELL_JOB,    /* struct msg_job, one per job */
     TELL_DONE,
-    TELL_RECEIPT, /* lines for people (name, expected, observed, ok), an empty one, the receipt as JSON */
-    TELL_MISSED,  /* u64: so many bytes of output came before what follows and are no longer kept */
-    TELL_OFFSET,  /* u64: the number of the first output byte that follows */
-    TELL_HOST,    /* struct msg_host */
+    TELL_RECEIPT,  /* lines for people (name, expected, observed, ok), an empty one, the receipt as JSON */
+    TELL_MISSED,   /* u64: so many bytes of output came before what follows and are no longer kept */
+    TELL_OFFSET,   /* u64: the number of the first output byte that follows */
+    TELL_HOST,     /* struct msg_host */
+    TELL_QUESTION, /* struct msg_question */
 };
 
 enum stop_word {
@@ -116,9 +122,11 @@ enum deed_kind {
     DEED_GUARD_DROP,
     DEED_IMAGE_BUILD, /* of a tar or an OCI archive parts follow, the last of them empty */
     DEED_EXPORT,
-    DEED_IMPORT, /* parts follow, the last of them empty */
-    DEED_CUT,         /* count 1: cut it off from every network; 0: take that back */
-    DEED_PANIC,       /* the same of every box */
+    DEED_IMPORT,  /* parts follow, the last of them empty */
+    DEED_CUT,     /* count 1: cut it off from every network; 0: take that back */
+    DEED_PANIC,   /* the same of every box */
+    DEED_VERDICT, /* to question `name` about the host in `sets`, port `count`: yes if `force`; `form`: the scope, for_ms: how long it
+                     stands */
     DEED_KIND_END
 };
 
@@ -152,6 +160,7 @@ struct msg_deed {
     bool guarded;         /* DEED_APPLY: also what the host would run or obey */
     bool dry;             /* DEED_APPLY, DEED_GC: tell what would become of each, change nothing */
     bool images;          /* DEED_GC: also images that nobody needs */
+    uint64_t for_ms;      /* DEED_VERDICT */
 };
 void msg_deed_write(const struct msg_deed *m, struct record_writer *w);
 bool msg_deed_parse(const void *p, size_t n, struct msg_deed *ret);
@@ -318,6 +327,41 @@ struct msg_note {
 };
 void msg_note_write(const struct msg_note *m, struct record_writer *w);
 bool msg_note_parse(const void *p, size_t n, struct msg_note *ret);
+
+/* A question that connections of a box wait for. */
+#define QUESTION_ID_LEN 8
+enum question_state { QUESTION_OPEN, QUESTION_ALLOWED, QUESTION_DENIED, QUESTION_WITHDRAWN, QUESTION_STATE_COUNT };
+struct msg_question {
+    const char *id;           /* hexadecimal digits that no other has */
+    uint64_t state;           /* enum question_state */
+    const char *host;         /* the name or the address that it is about */
+    const char *name;         /* by which the box came to the address; "" */
+    uint64_t port;            /* of TCP */
+    const char *rule;         /* of the policy, that asks */
+    uint64_t job;             /* the command that wants it; 0: not known */
+    uint64_t asked_unix_ms;   /* when */
+    uint64_t expires_unix_ms; /* when nobody will wait any more */
+    const char *by;           /* who answered; "" */
+    const char *scope;        /* for what; "" */
+};
+const char *msg_question_state(const struct msg_question *m);
+void msg_question_write(const struct msg_question *m, struct record_writer *w);
+bool msg_question_parse(const void *p, size_t n, struct msg_question *ret);
+
+/* An answer cites its question whole: one that has changed its meaning under way is refused. */
+enum verdict_scope { APPLIES_ONCE, APPLIES_BOX, APPLIES_PROJECT, APPLIES_ALWAYS, APPLIES_COUNT };
+extern const char *const msg_verdict_scopes[APPLIES_COUNT];
+struct msg_verdict {
+    const char *question; /* its id */
+    const char *box;      /* the id of the box that asks */
+    const char *host;
+    uint64_t port;
+    bool allow;
+    uint64_t scope;      /* enum verdict_scope */
+    uint64_t until_unix; /* in seconds: when it stands no more; 0: never. Not of APPLIES_ONCE */
+};
+void msg_verdict_write(const struct msg_verdict *m, struct record_writer *w);
+bool msg_verdict_parse(const void *p, size_t n, struct msg_verdict *ret);
 
 struct msg_attach {
     uint64_t id;

@@ -102,6 +102,46 @@ static void host_round_trips_and_refuses_every_prefix(void **state)
     assert_true(back.port == 443 && back.connections == 1 && back.refused == 2 && back.in == 3 && back.out == UINT64_MAX);
 }
 
-TESTS(cmocka_unit_test(exec_round_trips), cmocka_unit_test(exec_refuses_prefixes_and_trailing_bytes),
-      cmocka_unit_test(exec_refuses_unknown_flags_nul_and_nameless_variables),
-      cmocka_unit_test(small_messages_round_trip_and_refuse_every_prefix), cmocka_unit_test(host_round_trips_and_refuses_every_prefix))
+static void questions_and_verdicts_round_trip_and_refuse_every_prefix(void **state)
+{
+    (void)state;
+    const struct msg_question q = {.id = "389f9a72",
+                                   .state = QUESTION_DENIED,
+                                   .host = "10.0.0.5",
+                                   .name = "x.test",
+                                   .port = 443,
+                                   .rule = "network.egress 10.0.0.0/8=ask",
+                                   .job = 7,
+                                   .by = "operator",
+                                   .scope = "box"};
+    const struct msg_verdict v = {.question = "389f9a72",
+                                  .box = "0123456789abcdef",
+                                  .host = "x.test",
+                                  .port = 80,
+                                  .allow = true,
+                                  .scope = APPLIES_ALWAYS,
+                                  .until_unix = 9};
+    struct msg_question question;
+    struct msg_verdict verdict;
+    struct record_writer w;
+    record_start(&w, mem, sizeof(mem));
+    msg_question_write(&q, &w);
+    for (size_t i = 0; i < w.len; i++)
+        assert_false(msg_question_parse(mem, i, &question));
+    assert_true(msg_question_parse(mem, w.len, &question));
+    assert_string_equal(question.name, "x.test");
+    assert_string_equal(msg_question_state(&question), "denied");
+    record_start(&w, mem, sizeof(mem));
+    msg_verdict_write(&v, &w);
+    for (size_t i = 0; i < w.len; i++)
+        assert_false(msg_verdict_parse(mem, i, &verdict));
+    assert_true(msg_verdict_parse(mem, w.len, &verdict));
+    assert_true(verdict.allow && verdict.port == 80 && verdict.scope == APPLIES_ALWAYS && verdict.until_unix == 9);
+    mem[w.len] = 0;
+    assert_false(msg_verdict_parse(mem, w.len + 1, &verdict));
+}
+
+TESTS(cmocka_unit_test(host_round_trips_and_refuses_every_prefix),
+      cmocka_unit_test(questions_and_verdicts_round_trip_and_refuse_every_prefix), cmocka_unit_test(exec_round_trips),
+      cmocka_unit_test(exec_refuses_prefixes_and_trailing_bytes), cmocka_unit_test(exec_refuses_unknown_flags_nul_and_nameless_variables),
+      cmocka_unit_test(small_messages_round_trip_and_refuse_every_prefix))

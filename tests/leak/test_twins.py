@@ -9,6 +9,7 @@ import attacks
 import mcp_client
 import pytest
 import rest
+from harness import wait_until
 
 
 def status(pale, *args):
@@ -200,6 +201,21 @@ def test_c28_a_box_s_token_cannot_widen(wall):
         by.ask("POST", "/v1/boxes/b/policy/narrow", {"set": {"limits.wall": "30m"}})
         now = api.good("GET", "/v1/boxes/b/policy")["digest"]
         wall.judge(now != was, first)
+
+
+@pytest.mark.weaken("widen")
+def test_c28_a_box_s_token_answers_no_question(wall):
+    """Nor by any other word: the question that is answered is one of its own box."""
+    asker = "import socket; s = socket.create_connection(('ask.test', 80)); s.send(b'GET / HTTP/1.1\\r\\nHost: ask.test\\r\\n\\r\\n'); s.recv(9)"
+    with served(wall.pale) as d:
+        api = d.rest
+        box = api.make("b", set={"network": "filtered", "network.egress": "ask.test=ask"})["id"]
+        api.start(box, ["python3", "-c", asker])
+        [q] = wait_until(lambda: api.good("GET", "/v1/approvals")["items"])
+        by = api.by(api.token_for(scope="box", box="b")["token"])
+        a = by.ask("POST", f"/v1/approvals/{q['id']}", {"box": q["box"], "host": q["host"], "port": q["port"], "verdict": "allow", "scope": "box"})
+        left = api.good("GET", "/v1/approvals")["items"]
+        wall.judge(a.status == 204 or not left, (a, left))
 
 
 @pytest.mark.weaken("origin")

@@ -633,6 +633,28 @@ def do_panic(u, b):
     assert "hold again" in u.ok("panic", "--lift").text and "cut" not in u.pale.json("ls", "--json")[0]
 
 
+def do_approvals(u, b):
+    assert u.json("approvals", "--json") == [] and u.ok("approvals", "list").text.startswith("ID")
+    policy = u.pale.root / "asks.json"
+    policy.write_text(json.dumps({"network": {"mode": "filtered", "egress": ["ask.test=ask"]}}))
+    u.create("asks", "--policy", policy)
+    watch = u.start("approvals", "watch", "--json")
+    for verdict in ("allow", "deny"):
+        asker = u.start("exec", "-q", "asks", "--", "python3", "-c", ASKER)
+        assert wait_until(lambda: u.json("approvals", "--json"))
+        [q] = u.json("approvals", "--json")
+        assert (q["host"], q["port"], q["box_name"]) == ("ask.test", 80, "asks") and u.pale.json("approvals", "--json") == [q]
+        assert json.loads(watch.stdout.readline())["id"] == q["id"]
+        u.ok("approvals", verdict, q["id"], *(["--box", "--for", "1h"] if verdict == "deny" else []))
+        asker.wait(20)
+        assert json.loads(watch.stdout.readline())["state"] == "closed" and u.run("approvals", verdict, q["id"]).code == 125
+    watch.terminate()
+    u.ok("rm", "-f", "asks")
+
+
+ASKER = r"import socket; s = socket.create_connection(('ask.test', 80)); s.send(b'GET / HTTP/1.1\r\nHost: ask.test\r\n\r\n'); s.recv(9)"
+
+
 def do_serve(u, b):
     status = u.json("serve", "--status", "--json")
     assert status["running"] is True and status["host"] == u.env["PALE_HOST"] and status["boxes"] == 1

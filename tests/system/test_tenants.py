@@ -22,7 +22,8 @@ class World:
         self.api, self.port = daemon.rest, port
         config = daemon.pale.home / ".config" / "pale"
         config.mkdir(parents=True)
-        (config / "tenant.yaml").write_text(f"project: {{mode: live, path: {project}}}\n")  # where a tenant may land
+        # Where a tenant may land, and whom his boxes may ask about.
+        (config / "tenant.yaml").write_text(f"project: {{mode: live, path: {project}}}\nnetwork: {{mode: filtered, egress: [\"ask.test=ask\"]}}\n")
         self.ops = {o.name: o for o in operations(self.api.good("GET", "/openapi.json"))}
         self.rights = {o.right for o in self.ops.values()} - {"none"}
         self.operator_rights = {o.right for o in self.ops.values() if o.operators_only}
