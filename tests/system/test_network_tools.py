@@ -62,8 +62,8 @@ TOOLS = {
 
 
 def why_no_ssh():
-    if os.geteuid() == 0 and not harness.REAL_ROOT:
-        return "sshd needs more than one id here"
+    if not harness.REAL_ROOT and (os.geteuid() == 0 or "PALE_INTERNET" not in os.environ):
+        return "sshd needs more ids than a user namespace of one's own has"
     if not shutil.which("sshd", path=PATH):
         return "there is no sshd here"
     return None
