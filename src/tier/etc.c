@@ -120,7 +120,21 @@ static int digest(int etc, const struct ids *ids, char ret[SHA256_HEX], struct p
 
 /* --- copying --- */
 
-/* A symlink is copied if it leads into /usr, which the box has too, or stays in its own folder. */
+/* Into what the box has too? */
+static bool leads_into_base(const char *target)
+{
+    static const char *const places[] = {"/usr/", "/bin/", "/sbin/", "/lib/"};
+    const char *bare = target;
+    while (strncmp(bare, "../", 3) == 0)
+        bare += 3;
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if (strncmp(target, places[i], strlen(places[i])) == 0 ||
+            (bare != target && strncmp(bare, places[i] + 1, strlen(places[i]) - 1) == 0))
+            return true;
+    return false;
+}
+
+/* A symlink is copied if it leads there or stays in its own folder. */
 static int copy_link(int from, int to, const char *name, struct pale_err *e)
 {
     char target[512];
@@ -128,11 +142,7 @@ static int copy_link(int from, int to, const char *name, struct pale_err *e)
     if (n <= 0)
         return n < 0 ? without(name, e) : 0;
     target[n] = 0;
-    const char *bare = target;
-    while (strncmp(bare, "../", 3) == 0)
-        bare += 3;
-    bool into_usr = strncmp(target, "/usr/", 5) == 0 || (bare != target && strncmp(bare, "usr/", 4) == 0);
-    if (!into_usr && strchr(target, '/'))
+    if (!leads_into_base(target) && strchr(target, '/'))
         return 0;
     return symlinkat(target, to, name) < 0 ? err_os(e, "link /etc/%s of boxes", name) : 0;
 }

@@ -218,7 +218,8 @@ def raw_bodies(good):
 
 TAKES_JSON = sorted(n for n in GOOD if n in {"box.create", "box.ensure", "box.terms", "box.rename", "snapshot.take",
                                              "box.restore", "box.fork", "review.apply", "review.discard", "exec", "job.start", "job.signal", "file.move",
-                                             "file.mkdir", "file.edit", "file.patch", "policy.narrow", "policy.change", "prove", "image.build", "token.create"})
+                                             "file.mkdir", "file.edit", "file.patch", "policy.narrow", "policy.change", "prove", "image.build", "token.create",
+                                             "approval.answer"})
 
 
 def test_which_operations_take_json_is_known_here(world):

@@ -146,7 +146,7 @@ def test_the_deed_is_on_record_before_it_takes_effect(pale, box):
 
 
 @pytest.mark.basic
-@pytest.mark.parametrize("flags", [["--network", "host"], ["--network", "open", "--yes-host-network"], ["--network", "none", "--allow", "x.org"], ["-p", "8080:80"], ["--image", "x"], ["--tier", "gvisor"],
+@pytest.mark.parametrize("flags", [["--network", "host"], ["--network", "open", "--yes-host-network"], ["--network", "none", "--allow", "x.org"], ["--network", "none", "-p", "8080:80"], ["--image", "x"], ["--tier", "gvisor"],
                                    ["--tier", "microvm"], ["--volume", "/proc:/x"], ["--volume", "/:/x"], ["--read", "/run"], ["--read", "/proc"], ["--write", "/dev"],
                                    ["--write", "/usr"], ["--write", "/"], ["--volume", "/tmp:/usr"], ["--volume", "/tmp:/etc/x"], ["--volume", "/tmp:/proc/x"]])
 def test_a_policy_that_cannot_be_held_is_refused(pale, flags):

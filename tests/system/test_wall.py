@@ -57,6 +57,15 @@ def test_only_the_base_is_in_the_root(pale, box):
     assert pale.exec(box, "ls", "/home").text == "agent\n"
 
 
+def test_programs_that_are_chosen_by_links_are_there(pale, box):
+    """/etc/alternatives leads to /usr/bin, or to /bin, which is another name for it."""
+    links = {p: os.readlink(p) for p in pathlib.Path("/etc/alternatives").glob("*") if p.is_symlink() and p.exists()}
+    some = [str(p) for start in ("/bin/", "/sbin/", "/usr/bin/") for p in [p for p, to in links.items() if to.startswith(start)][:3]]
+    if not some:
+        pytest.skip("no program here is chosen by a link")
+    assert pale.sh(box, f"ls -L {' '.join(some)}").code == 0
+
+
 def test_etc_is_made(pale, box):
     for name in ("shadow", "gshadow", "sudoers", "ssh", "hosts.allow", "subuid", "machine-info", "fstab", "crontab"):
         assert pale.exec(box, "ls", "-d", f"/etc/{name}").code != 0, name
