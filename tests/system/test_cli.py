@@ -232,7 +232,9 @@ def test_several_boxes_by_one_command(pale):
 
 def test_of_several_boxes_those_under_way_are_seen_through(pale):
     """The keeper of one is refused its policy; the others are there or were never begun, and nothing is half made."""
-    r = pale.run("create", "a", "b", "c", "--write", pale.home)
+    shared = pale.home / "shared"
+    shared.mkdir()
+    r = pale.run("create", "a", "b", "c", "--write", shared)
     assert r.code == 125 and "no two boxes share a writable folder" in r.errors
     there = [b["name"] for b in pale.json("ls", "--json")]
     assert len(there) == 1 and sorted(p.name for p in (pale.home.parent / "data" / "pale" / "boxes").iterdir()) == there

@@ -397,7 +397,8 @@ def test_ctrl_c_cleans_up_on_both_sides(api, daemon, pale):
     assert p.returncode != 0 and wait_until(lambda: is_quiet(pale), 15)
     assert [b["name"] for b in api.good("GET", "/v1/boxes")["items"]] == ["b"]
     pale.ok("gc")
-    assert {s for s in state_of(pale) if "/layers/" not in s} == {s for s in clean if "/layers/" not in s}, sorted(state_of(pale) ^ clean)
+    # The daemon keeps checkpoints of logs when it likes to.
+    assert not [s for s in state_of(pale) ^ clean if "/layers/" not in s and "checkpoint" not in s], sorted(state_of(pale) ^ clean)
 
 
 def test_who_leaves_before_anything_was_told_ends_it(api, pale):

@@ -102,7 +102,7 @@ class FakeKeeper:
         s.sendall(struct.pack("<IBBH", len(data), wire.TYPES[name], 0, 0) + data)
 
     def tell_info(self, s):
-        self.tell(s, "TELL_INFO", wire.record(2, 1, 2, 1000, 0, 1, 0, "b", self.box, "running", "0" * 64, "x"))
+        self.tell(s, "TELL_INFO", wire.record(2, 1, 2, 1000, 0, 1, 0, "b", self.box, "running", "0" * 64, "x", 0, 0, 0, 0, 0, 0, 0))
 
     def tell_result(self, s):
         self.tell(s, "TELL_RESULT", wire.record(0, 0, 0, 1, 1, 1, 1, 0, ""))
