@@ -97,6 +97,12 @@ int plot_link(struct plot *p, const char *path, const char *target, struct pale_
     return 0;
 }
 
+int plot_dated_link(struct plot *p, const char *path, const char *target, int64_t mtime, struct pale_err *e)
+{
+    (void)mtime;
+    return plot_link(p, path, target, e);
+}
+
 int plot_hard_link(struct plot *p, const char *path, const char *target, struct pale_err *e)
 {
     (void)e;
