@@ -773,7 +773,7 @@ def test_a_terminal_follows_its_window_and_its_keys(user):
         t.expect("31 97")
         t.resize(40, 100)
         t.expect(r"\$ ")
-        t.line("stty size")
+        t.line("until stty size | grep '^40'; do sleep 0.1; done")  # keys may overtake the news of the window
         t.expect("40 100")
         t.line("trap 'echo caug''ht' INT; sleep 30")
         time.sleep(0.3)
