@@ -133,14 +133,27 @@ static int each_live(void *arg, const struct place *p)
     return 0;
 }
 
-/* Is this process a keeper of a one-shot box? Whoever else calls himself so gets a signal that ends him, and he is none of ours. */
+/* What is not dumpable belongs to root in /proc, so that the owner of its folder tells nothing. */
+static bool is_ours(int proc, const char *pid)
+{
+    char path[40], text[1024], want[40];
+    snprintf(path, sizeof(path), "%.20s/status", pid);
+    own_fd fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = 0;
+    snprintf(want, sizeof(want), "\nUid:\t%u\t", (unsigned)getuid());
+    return strstr(text, want) != NULL;
+}
+
+/* Is this process a keeper of a one-shot box of this user's? Whatever else of his calls itself so gets a signal that ends it. */
 static bool is_once(int proc, const char *pid)
 {
     static const char begin[] = "pale-keeper\0once";
     char path[40], line[sizeof(begin) + 1] = "";
     snprintf(path, sizeof(path), "%.20s/cmdline", pid);
     own_fd fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-    return fd >= 0 && read(fd, line, sizeof(begin)) == (ssize_t)sizeof(begin) && memcmp(line, begin, sizeof(begin)) == 0;
+    return fd >= 0 && read(fd, line, sizeof(begin)) == (ssize_t)sizeof(begin) && memcmp(line, begin, sizeof(begin)) == 0 &&
+           is_ours(proc, pid);
 }
 
 /* Those have no socket: they look again at a signal. */

@@ -296,7 +296,7 @@ def test_panic_cuts_every_box_there_is_and_will_be(field, box):
     once = field.pale.start("run", "-q", "-i", "--policy", field.policy, "--", "python3", "-c", HOLD, stdin=subprocess.PIPE)
     assert once.stdout.readline() == b"held\n"
     told = field.pale.json("panic", "--json")
-    assert told["cut"] and told["once"] == 1 and told["live"] >= 2 and told["stopped"] >= 1 and told["failed"] == 0
+    assert told["cut"] and told["once"] >= 1 and told["live"] >= 2 and told["stopped"] >= 1 and told["failed"] == 0
     assert field.fate(held) == "cut" and field.fate(once) == "cut"
     new = field.make()
     mark = field.net.mark()
