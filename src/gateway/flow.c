@@ -472,6 +472,16 @@ bool flow_tick(struct gateway *g, int64_t now)
     return any;
 }
 
+void flow_uncount_all(struct gateway *g)
+{
+    for (uint32_t i = 0; i < g->flow_top; i++) {
+        if (g->flows[i].state == FLOW_FREE)
+            continue;
+        count_bytes(&g->flows[i]);
+        verdict_give_back(&g->flows[i]);
+    }
+}
+
 void flow_judge_all(struct gateway *g)
 {
     struct judgement j;
@@ -480,8 +490,11 @@ void flow_judge_all(struct gateway *g)
         if (f->state == FLOW_FREE || f->state == FLOW_LINGER)
             continue;
         verdict_flow(f, f->at.family != 0, &j);
-        if (!g->is_cut && (j.verdict == VERDICT_ALLOW || f->state == FLOW_FIRST) && f->state != FLOW_ASK)
+        if (!g->is_cut && (j.verdict == VERDICT_ALLOW || f->state == FLOW_FIRST) && f->state != FLOW_ASK) {
+            if (f->server.fd >= 0 && !f->is_counted)
+                verdict_count(f, &j);
             continue;
+        }
         if (!g->is_cut && f->state == FLOW_ASK) {
             if (j.verdict != VERDICT_ASK) {
                 crossing_withdraw(f);

@@ -223,7 +223,7 @@ struct gateway {
     bool inlets_wait; /* for a passage that is free */
     struct inlet inlets[EGRESS_PORTS_MAX];
     struct passage passages[DETOUR_INWARD];
-    bool has_policy, is_cut, has_six; /* has_six: the host has a way to IPv6 */
+    bool has_policy, is_cut;
     struct policy policy;
     struct gate_meters *meters;
     struct rate rates[GATE_HOSTS_MAX];
@@ -305,6 +305,8 @@ bool verdict_minds_names(const struct gateway *g);
 /* A connection counts in its rules from now on; false, and j says why, if one of them is full. */
 bool verdict_take(struct flow *f, struct judgement *j);
 void verdict_give_back(struct flow *f);
+/* It counts in these rules, whatever they allow: it is open already. */
+void verdict_count(struct flow *f, const struct judgement *j);
 void verdict_spend(struct flow *f, uint64_t in, uint64_t out);
 /* How many bytes its rules still allow in one direction. */
 uint64_t verdict_left(struct flow *f, enum policy_quota which);
@@ -347,6 +349,8 @@ void flow_accept(struct loop_source *s, uint32_t events);
 void flow_on_server(struct loop_source *s, uint32_t events);
 /* Every connection is judged again: what may not be any more is cut. */
 void flow_judge_all(struct gateway *g);
+/* Rules are about to become others: what is open counts in none of them until it is judged again. */
+void flow_uncount_all(struct gateway *g);
 bool flow_tick(struct gateway *g, int64_t now);
 /* Counts what has passed; false: a rule has no bytes left for it, and it was cut. */
 bool flow_count(struct flow *f);

@@ -164,6 +164,7 @@ static int take_policy(struct gateway *g, int fd, struct pale_err *e)
     munmap(text, (size_t)st.st_size);
     if (r < 0)
         return r;
+    flow_uncount_all(g);
     if (g->has_policy)
         policy_done(&g->policy);
     g->policy = new;

@@ -226,6 +226,13 @@ bool verdict_take(struct flow *f, struct judgement *j)
         return false;
     }
     r->count++;
+    verdict_count(f, j);
+    return true;
+}
+
+void verdict_count(struct flow *f, const struct judgement *j)
+{
+    struct gateway *g = f->g;
     memcpy(f->counts, j->egress.counts, sizeof(f->counts));
     for (size_t i = 0; i < g->policy.egress_count; i++) {
         struct gate_rule *c = f->counts[i / 64] >> (i % 64) & 1 && has_quota(&g->policy.egress[i]) ? count_of(g, i) : NULL;
@@ -234,7 +241,6 @@ bool verdict_take(struct flow *f, struct judgement *j)
             f->is_counted = true;
         }
     }
-    return true;
 }
 
 /* Every rule that counts a flow. */

@@ -318,6 +318,19 @@ def test_panic_cuts_every_box_there_is_and_will_be(field, box):
 
 # --- a policy that changes ---
 
+def test_a_quota_counts_what_is_open_when_other_rules_come(field):
+    box = field.make()
+    field.pale.ok("policy", "set", box, "network.egress=echo.test:9999+conns=1")
+    held = field.hold(box)
+    field.pale.ok("policy", "set", box, "network.egress=aaa.test=deny")  # before it in the list
+    second = field.pale.start("exec", "-q", "-i", box, "--", "python3", "-c", HOLD, stdin=subprocess.PIPE)
+    assert second.stdout.readline() != b"held\n", "one too many"
+    second.wait(20)
+    assert field.fate(held) == "alive"
+    assert field.fate(field.hold(box)) == "alive", "the first counts although it has ended"
+    field.pale.ok("rm", "-f", box)
+
+
 def test_a_deny_cuts_what_is_open_and_nothing_else(field, box):
     p, other = field.hold(box), field.pale.start("exec", "-q", "-i", box, "--", "python3", "-c", HOLD, stdin=subprocess.PIPE)
     assert other.stdout.readline() == b"held\n"
