@@ -29,6 +29,7 @@ void change_done(struct change *c)
 {
     if (!c->place)
         return; /* not begun */
+    reach_close(&c->next);
     /* Made for nothing, if it is still here. What cannot be removed the next `gc` takes. */
     if (c->next_open[0])
         (void)!layerdir_remove(c->place, c->next_open, NULL);
@@ -38,7 +39,6 @@ void change_done(struct change *c)
     stack_done(&c->stack);
     life_halted_done(&c->halted);
     own_close(&c->stack_lock);
-    reach_close(&c->next);
 }
 
 int change_save(struct change *c, struct pale_err *e)
@@ -98,20 +98,39 @@ static int open_on(struct change *c, char ret_id[LAYER_ID_LEN + 1], bool still, 
     return r < 0 ? r : layerdir_make(c->place, ret_id, &c->policy, still, e);
 }
 
-/* The keeper that comes after gets itself ready, and the folder of the layer that it will open is made. What fails is tried again later,
- * and tells why. */
+/* The folder of the layer that is to be opened next. Where what a box has written is counted, a full one has no room for a folder before it
+ * is stopped. */
+static void make_next(struct change *c)
+{
+    struct pale_err ignored;
+    bool empty = true;
+    if (c->next_made || allot_is_wanted(&c->policy))
+        return;
+    if (c->planned && c->next_open[0])
+        c->next_made = layerdir_make(c->place, c->next_open, &c->policy, false, &ignored) == 0;
+    else if (!c->planned && change_is_empty(c, &empty, &ignored) == 0 && !empty)
+        c->next_made = open_on(c, c->next_open, false, &ignored) == 0;
+    if (!c->next_made && !c->planned)
+        c->next_open[0] = 0;
+}
+
+/* The keeper that comes after gets itself ready, the folder of the layer that it will open is made, and it hears on which layers it will
+ * stand. What fails is tried again later, and tells why. */
 static void while_it_dies(void *arg, int home_fd)
 {
     struct change *c = arg;
     struct pale_err ignored;
-    bool empty = true;
+    own_buf list = {0};
     c->next.caller = c->caller;
-    if (!c->next.waits && reach_start_next(&c->next, c->place, home_fd, &ignored) < 0)
+    bool begins = !c->next.waits;
+    if (begins && reach_start_next(&c->next, c->place, home_fd, &ignored) < 0)
         own_close(&c->next.fd);
-    /* Where what a box has written is counted, a full one has no room for a folder before it is stopped. */
-    if (!c->next_open[0] && !allot_is_wanted(&c->policy) && change_is_empty(c, &empty, &ignored) == 0 && !empty &&
-        open_on(c, c->next_open, false, &ignored) < 0)
-        c->next_open[0] = 0;
+    make_next(c);
+    buf_init(&list, FRAME_PAYLOAD_MAX);
+    if (c->planned && (c->next_made || !c->next_open[0]))
+        stack_write(&c->stack, &list);
+    if (begins && c->next.waits && reach_tell_list(&c->next, list.data, list.failed ? 0 : list.len, &ignored) < 0)
+        reach_close(&c->next);
 }
 
 int change_halt(struct change *c, enum life_stop_when when, struct pale_err *e)
@@ -170,26 +189,38 @@ int change_tell(struct change *c, const char *event, const char *what, struct pa
     return r == -PALE_NOT_FOUND ? tell_log(c, &n, e) : r;
 }
 
+/* The box before is gone, and its log written: the next may join its layers. That this keeper has ended meanwhile change_resume finds out,
+ * which starts another. */
+static void let_go(struct change *c)
+{
+    struct pale_err ignored;
+    if (c->next.waits && c->halted.lock_fd >= 0)
+        (void)!reach_let_go(&c->next, c->halted.lock_fd, &ignored);
+}
+
 void change_restart(struct change *c)
 {
     struct pale_err ignored;
+    let_go(c);
+    if (c->next.wants_list)
+        (void)!reach_tell_saved(&c->next, &ignored);
     own_close(&c->halted.lock_fd);
-    /* That one has ended meanwhile change_resume finds out, which starts another. */
-    if (c->next.waits)
-        (void)!reach_let_go(&c->next, &ignored);
 }
 
 int change_resume(struct change *c, int so_far, uint64_t *ret_pause_us, struct pale_err *e)
 {
     struct pale_err late = {0};
     change_restart(c);
-    /* While the wall is built: the keeper waits for the same before anybody can use the box. */
-    if (change_keep(c, so_far < 0 ? NULL : e) < 0 && so_far == 0)
+    /* While the wall is built: the keeper waits to hear of it before anybody can use the box. */
+    int kept = change_keep(c, so_far < 0 ? NULL : e);
+    if (kept < 0 && so_far == 0)
         so_far = -PALE_OS;
+    if (kept == 0 && c->next.wants_disk)
+        (void)!reach_tell_kept(&c->next, &late);
     if (!c->halted.ran)
         return so_far;
     c->halted.ran = false;
-    int r = c->next.starting > 0 ? reach_started(&c->next, c->place, &late) : -PALE_GONE;
+    int r = kept == 0 && c->next.starting > 0 ? reach_started(&c->next, c->place, &late) : -PALE_GONE;
     /* Somebody else may have started it in this instant, or the user's ids have become others and the home does not fit any more. */
     if (r < 0) {
         reach_close(&c->next);
@@ -211,6 +242,60 @@ int change_is_empty(const struct change *c, bool *ret, struct pale_err *e)
     return r;
 }
 
+int change_plan(struct change *c, int *ret, struct pale_err *e)
+{
+    bool empty = false;
+    int r = change_is_empty(c, &empty, e);
+    *ret = c->stack.below_open;
+    if (r == 0 && !empty) {
+        memcpy(c->closing, c->stack.open, sizeof(c->closing));
+        r = stack_new_id(c->next_open, e);
+        if (r == 0)
+            r = stack_close(&c->stack, c->next_open, clock_unix_ms(), ret, e);
+    }
+    c->planned = r == 0;
+    return r;
+}
+
+int change_unplan(struct change *c, struct pale_err *e)
+{
+    const char *caller = c->next.caller;
+    reach_close(&c->next);
+    reach_init(&c->next);
+    c->next.caller = caller;
+    if (c->next_open[0])
+        (void)!layerdir_remove(c->place, c->next_open, NULL);
+    c->planned = c->next_made = false;
+    c->closing[0] = c->next_open[0] = 0;
+    stack_done(&c->stack);
+    return stack_load(c->place, &c->stack, e);
+}
+
+int change_fits(const struct change *c, bool *ret, struct pale_err *e)
+{
+    *ret = c->closing[0];
+    return *ret ? 0 : change_is_empty(c, ret, e);
+}
+
+/* One with nothing in it may have been lost with the power; closed, it must be there. What only the kernel needed in it goes when its
+ * digest is made: nobody waits for that. */
+static int keep_closed(struct change *c, const char *id, struct pale_err *e)
+{
+    int r = layerdir_make(c->place, id, &c->policy, true, e);
+    return r < 0 ? r : layerdir_open_kept(c->place, id, c->kept, e);
+}
+
+int change_carry_out(struct change *c, struct pale_err *e)
+{
+    let_go(c);
+    int r = c->closing[0] ? keep_closed(c, c->closing, e) : 0;
+    if (r == 0 && c->next_open[0] && !c->next_made)
+        r = layerdir_make(c->place, c->next_open, &c->policy, true, e);
+    if (r == 0)
+        c->next_open[0] = 0;
+    return r;
+}
+
 int change_close_open(struct change *c, int *ret, bool *ret_changed, struct pale_err *e)
 {
     char next[LAYER_ID_LEN + 1];
@@ -222,10 +307,7 @@ int change_close_open(struct change *c, int *ret, bool *ret_changed, struct pale
     *ret = c->stack.below_open;
     if (empty)
         return 0;
-    /* One with nothing in it may have been lost with the power; closed, it must be there. What only the kernel needed in it goes when its
-     * digest is made: nobody waits for that. */
-    if ((r = layerdir_make(c->place, c->stack.open, &c->policy, true, e)) < 0 ||
-        (r = layerdir_open_kept(c->place, c->stack.open, c->kept, e)) < 0)
+    if ((r = keep_closed(c, c->stack.open, e)) < 0)
         return r;
     memcpy(next, c->next_open, sizeof(next));
     c->next_open[0] = 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A change of a box's stack, step by step: begun (locked and read), the box stopped where it must be, told to its audit log, done by
- * stack_save, and the box let go on. Whoever leaves it half way leaves the box as it was. */
+ * stack_save, and the box let go on. Whoever leaves it half way leaves the box as it was.
+ *
+ * Who knows before the box is stopped how its stack will look (change_plan) has the next wall built while this one is taken down. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,7 +26,10 @@ struct change {
     struct life_halted halted; /* lock_fd -1: it was not stopped */
     int64_t stopped_us;
     struct reach next;                /* the keeper that lets the box go on */
-    char next_open[LAYER_ID_LEN + 1]; /* the layer that is to be opened, made already; or "" */
+    char next_open[LAYER_ID_LEN + 1]; /* the layer that is to be opened, made already unless it is only planned; or "" */
+    char closing[LAYER_ID_LEN + 1];   /* the one that is to be closed by the plan; or "" */
+    bool planned;                     /* the stack is as it is to be, … */
+    bool next_made;                   /* … and the layer is there */
     int told_fd;                      /* the audit log, where we wrote it and it is to be synced before the effect; else -1 */
     int kept[LAYERDIR_KEPT];          /* the same of the layer that is closed */
     int state_fd;                     /* what is to be synced before anybody hears that it is done; else -1 */
@@ -34,6 +39,14 @@ void change_done(struct change *c);
 
 /* Locks the stack and reads it and the policy. PALE_UNSUPPORTED if the box keeps nothing on the disk. */
 int change_begin(struct change *c, const struct place *p, const char *caller, struct pale_err *e) MUST_CHECK;
+
+/* Before the box is stopped: its stack becomes what change_save will write. The open layer is closed unless nothing is in it; *ret: the
+ * layer that will stand for the box as it is. What else the caller changes in the stack comes before halt too. */
+int change_plan(struct change *c, int *ret, struct pale_err *e) MUST_CHECK;
+/* … was in vain: the stack is read again. */
+int change_unplan(struct change *c, struct pale_err *e) MUST_CHECK;
+/* The box is stopped: does the plan still fit? Not if the open layer was empty and somebody has written since. */
+int change_fits(const struct change *c, bool *ret, struct pale_err *e) MUST_CHECK;
 
 /* Stops the box if it runs; nobody can start it before the change is done with. */
 int change_halt(struct change *c, enum life_stop_when when, struct pale_err *e) MUST_CHECK;
@@ -47,6 +60,8 @@ int change_is_empty(const struct change *c, bool *ret, struct pale_err *e) MUST_
 
 /* Closes the open layer unless nothing is in it. *ret: the layer that now stands for the box as it is. Needs: halt. */
 int change_close_open(struct change *c, int *ret, bool *ret_changed, struct pale_err *e) MUST_CHECK;
+/* The same for who had a plan: what is left to do of it. The next wall is completed from here on. */
+int change_carry_out(struct change *c, struct pale_err *e) MUST_CHECK;
 
 /* The same for a box that works, which is not stopped: its open layer is copied while it goes on, and what it changed meanwhile once more
  * while it stands still, which is for as short a time as can be: *ret_pause_us. The copy is a closed layer beside the open one. */

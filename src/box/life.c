@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -25,6 +26,7 @@
 #include "box/removal.h"
 #include "box/rename.h"
 #include "confine/cgroup.h"
+#include "confine/kernel.h"
 #include "net/httphead.h"
 #include "wire/message.h"
 
@@ -271,7 +273,16 @@ int life_send_caller(struct reach *r, const char *caller, struct pale_err *e)
     return reach_send(r, ASK_PREFACE, mem, w.len, e);
 }
 
-static int ask_stop(const struct place *p, enum life_stop_when when, const char *caller, int *ret_home, struct pale_err *e)
+/* The process at the other end, to wait for; -1 if it cannot be told. That its number is another's by now costs some time only. */
+static int peer_of(int socket_fd)
+{
+    struct ucred who = {0};
+    socklen_t n = sizeof(who);
+    return getsockopt(socket_fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0 && who.pid > 0 ? k_pidfd_open(who.pid) : -1;
+}
+
+/* *ret_keeper: who was asked. */
+static int ask_stop(const struct place *p, enum life_stop_when when, const char *caller, int *ret_home, int *ret_keeper, struct pale_err *e)
 {
     static const uint8_t words[] = {[STOP_IDLE] = STOP_WORD_IDLE, [STOP_EMPTY] = STOP_WORD_EMPTY};
     own_reach r = {.fd = -1};
@@ -279,6 +290,7 @@ static int ask_stop(const struct place *p, enum life_stop_when when, const char 
     int res = reach_box(&r, p, false, e);
     if (res < 0)
         return res;
+    *ret_keeper = peer_of(r.fd);
     /* One that hangs is not waited for: its lock tells the rest. */
     struct timeval most = {.tv_sec = STOP_ASK_AGAIN_MS / 1000, .tv_usec = STOP_ASK_AGAIN_MS % 1000 * 1000};
     (void)setsockopt(r.fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
@@ -309,7 +321,8 @@ int life_halt(const struct place *p, enum life_stop_when when, const char *calle
     /* One that hung up may have been ending already, or may have had no room for us: then it is asked again. */
     do {
         own_close(&h.home_fd);
-        int r = ask_stop(p, when, caller, &h.home_fd, e);
+        own_fd keeper = -1;
+        int r = ask_stop(p, when, caller, &h.home_fd, &keeper, e);
         if (r < 0 && r != -PALE_NOT_FOUND)
             return r;
         if (r == 0 && !h.ran && ret->meanwhile)
@@ -319,6 +332,9 @@ int life_halt(const struct place *p, enum life_stop_when when, const char *calle
         if (fd < 0)
             return err_os(e, "open %s", path);
         int64_t once = clock_ms() + STOP_ASK_AGAIN_MS;
+        /* Its lock is free a moment before it is gone; to ask for it again and again would take time from its end. */
+        if (keeper >= 0)
+            (void)!poll(&(struct pollfd){.fd = keeper, .events = POLLIN}, 1, STOP_ASK_AGAIN_MS);
         int held = try_lock(fd, once < until ? once : until);
         if (held < 0)
             return err_os(e, "lock %s", path);

@@ -13,7 +13,9 @@ struct reach {
     pid_t keeper;            /* of a one-shot box: our child; else 0 */
     char id[BOX_ID_LEN + 1]; /* … and its id */
     pid_t starting;          /* the keeper that has not said yet that it is ready */
-    bool waits;              /* … because it has not been let go yet */
+    bool waits;              /* … because it has not been let go yet, … */
+    bool wants_list;         /* … or has not heard that the list is saved, … */
+    bool wants_disk;         /* … or on the disk */
     const char *caller;      /* for whom a keeper is started */
     int home_fd;             /* for its ids: from reach_home, or -1; not ours to close */
     struct buf in;
@@ -33,10 +35,14 @@ int reach_box(struct reach *r, const struct place *p, bool start, struct pale_er
 int reach_start(struct reach *r, const struct place *p, int home_fd, struct pale_err *e) MUST_CHECK;
 int reach_started(struct reach *r, const struct place *p, struct pale_err *e) MUST_CHECK;
 
-/* In three steps, for who changes a box that still runs: a keeper that gets itself ready and touches nothing of the box before it is let
- * go, and ends if it never is. When it is let go nobody may hold the box's lock. */
+/* In steps, for who changes a box that still runs: a keeper that gets itself ready, and builds what it can if it is told how the list of
+ * layers will look. It touches nothing of the box before it is let go, with the lock that the caller holds on the box and may close then;
+ * uses no layer before the list is saved; gives the box to nobody before that is on the disk; and ends if it hears nothing. */
 int reach_start_next(struct reach *r, const struct place *p, int home_fd, struct pale_err *e) MUST_CHECK;
-int reach_let_go(struct reach *r, struct pale_err *e) MUST_CHECK;
+int reach_tell_list(struct reach *r, const void *list, size_t n, struct pale_err *e) MUST_CHECK;
+int reach_let_go(struct reach *r, int lock_fd, struct pale_err *e) MUST_CHECK;
+int reach_tell_saved(struct reach *r, struct pale_err *e) MUST_CHECK;
+int reach_tell_kept(struct reach *r, struct pale_err *e) MUST_CHECK;
 
 /* A home for the ids of many boxes (confine/ids.h): a descriptor, or -1 where boxes need none. */
 int reach_home(int *ret_fd, struct pale_err *e) MUST_CHECK;

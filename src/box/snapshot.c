@@ -38,6 +38,33 @@ static size_t chain_of(const struct stack *s)
     return ids ? stack_chain(s, s->below_open, ids) : 0;
 }
 
+/* A name for what the box is now. */
+static int name_it(struct change *c, const char *name, bool automatic, int layer, struct snapshot_taken *ret, struct pale_err *e)
+{
+    int r = stack_add_snapshot(&c->stack, name, layer, clock_unix_ms(), automatic, e);
+    if (r < 0)
+        return r;
+    snprintf(ret->name, sizeof(ret->name), "%s", c->stack.snapshots[c->stack.snapshot_count - 1].name);
+    return 0;
+}
+
+/* Stops the box; one that works is left alone, and copied. All that can be wrong is found before. */
+static int halt_for(struct change *c, const char *name, bool automatic, struct snapshot_taken *ret, struct pale_err *e)
+{
+    int layer = STACK_NONE, r = change_plan(c, &layer, e);
+    if (r == 0)
+        r = name_it(c, name, automatic, layer, ret, e);
+    if (r == 0 && automatic)
+        push_out(&c->stack);
+    if (r == 0)
+        r = change_halt(c, STOP_EMPTY, e);
+    if (r != -PALE_BUSY || automatic)
+        return r;
+    ret->copied = true;
+    r = change_unplan(c, e);
+    return r < 0 ? r : name_it(c, name, automatic, STACK_NONE, ret, e);
+}
+
 static int take(const struct place *p, const char *name, bool automatic, const char *caller, struct snapshot_taken *ret, size_t *ret_chain,
                 struct pale_err *e)
 {
@@ -55,28 +82,22 @@ static int take(const struct place *p, const char *name, bool automatic, const c
         *ret = t;
         return 0;
     }
-    /* The name is tried before the box is stopped for it. */
-    if ((r = stack_add_snapshot(&c.stack, name, STACK_NONE, clock_unix_ms(), automatic, e)) < 0)
-        return r;
-    struct stack_snapshot *new = &c.stack.snapshots[c.stack.snapshot_count - 1];
-    snprintf(t.name, sizeof(t.name), "%s", new->name);
-    /* Where nothing has changed nothing must stop. */
-    if (!empty && (r = change_halt(&c, STOP_EMPTY, e)) < 0 && (r != -PALE_BUSY || automatic))
-        return r;
-    t.copied = r == -PALE_BUSY;
-    r = change_tell(&c, "box.snapshot", t.name, e);
-    layer = c.stack.below_open;
-    if (r == 0 && !empty && t.copied)
-        r = change_copy_open(&c, &layer, &t.pause_us, e);
-    else if (r == 0 && !empty)
-        r = change_close_open(&c, &layer, &t.changed, e);
     t.changed = !empty;
-    if (r == 0) {
-        new->layer = layer;
-        if (automatic)
-            push_out(&c.stack);
-        r = change_save(&c, e);
+    /* Where nothing has changed nothing must stop. */
+    r = empty ? name_it(&c, name, automatic, c.stack.below_open, &t, e) : halt_for(&c, name, automatic, &t, e);
+    if (r < 0)
+        return r;
+    r = change_tell(&c, "box.snapshot", t.name, e);
+    if (r == 0 && t.copied) {
+        r = change_copy_open(&c, &layer, &t.pause_us, e);
+        c.stack.snapshots[c.stack.snapshot_count - 1].layer = layer;
+    } else if (r == 0 && !empty) {
+        r = change_carry_out(&c, e);
     }
+    if (r == 0 && empty && automatic)
+        push_out(&c.stack);
+    if (r == 0)
+        r = change_save(&c, e);
     bool done = r == 0;
     *ret_chain = chain_of(&c.stack);
     change_restart(&c);
@@ -100,35 +121,47 @@ int snapshot_take(const struct place *p, const char *name, bool automatic, const
     return r;
 }
 
+/* What it is now is not thrown away with the going back: it gets a name unless it has one. */
+static int plan_going_back(struct change *c, const char *name, struct snapshot_taken *ret, struct pale_err *e)
+{
+    const struct place *p = c->place;
+    const struct stack_snapshot *to = stack_find(&c->stack, name);
+    if (!to)
+        return err_set(e, PALE_NOT_FOUND, "box %s has no snapshot of that name; `pale snapshots %s` lists them", p->name, p->name);
+    int now = STACK_NONE, target = to->layer, r = stack_refuse_poison(&c->stack, target, p->name, e);
+    *ret = (struct snapshot_taken){0};
+    if (r == 0)
+        r = change_plan(c, &now, e);
+    ret->changed = c->closing[0];
+    if (r == 0 && now != target && !named(&c->stack, now))
+        r = name_it(c, NULL, true, now, ret, e);
+    if (r == 0)
+        c->stack.below_open = target;
+    return r;
+}
+
 int snapshot_restore(const struct place *p, const char *name, bool force, const char *caller, struct snapshot_taken *ret,
                      struct pale_err *e)
 {
     own_change c = {0};
     struct snapshot_taken t = {0};
-    int now = STACK_NONE, r = change_begin(&c, p, caller, e);
+    bool fits = true;
+    int r = change_begin(&c, p, caller, e);
+    if (r == 0)
+        r = plan_going_back(&c, name, &t, e);
+    if (r == 0)
+        r = change_halt(&c, force ? STOP_ANY : STOP_EMPTY, e);
     if (r < 0)
         return r;
-    const struct stack_snapshot *to = stack_find(&c.stack, name);
-    if (!to)
-        return err_set(e, PALE_NOT_FOUND, "box %s has no snapshot of that name; `pale snapshots %s` lists them", p->name, p->name);
-    int target = to->layer;
-    if ((r = stack_refuse_poison(&c.stack, target, p->name, e)) < 0)
-        return r;
-    if ((r = change_halt(&c, force ? STOP_ANY : STOP_EMPTY, e)) < 0)
-        return r;
-    r = change_tell(&c, "box.restore", name, e);
+    r = change_fits(&c, &fits, e);
+    if (r == 0 && !fits && (r = change_unplan(&c, e)) == 0)
+        r = plan_going_back(&c, name, &t, e);
     if (r == 0)
-        r = change_close_open(&c, &now, &t.changed, e);
-    /* What it is now is not thrown away with the going back: it gets a name unless it has one. */
-    if (r == 0 && now != target && !named(&c.stack, now)) {
-        r = stack_add_snapshot(&c.stack, NULL, now, clock_unix_ms(), true, e);
-        if (r == 0)
-            snprintf(t.name, sizeof(t.name), "%s", c.stack.snapshots[c.stack.snapshot_count - 1].name);
-    }
-    if (r == 0) {
-        c.stack.below_open = target;
+        r = change_tell(&c, "box.restore", name, e);
+    if (r == 0)
+        r = change_carry_out(&c, e);
+    if (r == 0)
         r = change_save(&c, e);
-    }
     r = change_resume(&c, r, &t.pause_us, e);
     if (r == 0)
         *ret = t;

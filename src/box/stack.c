@@ -356,21 +356,38 @@ static int open_state(const struct place *p, struct pale_err *e)
     return fd < 0 ? err_os(e, "open %s", p->state) : fd;
 }
 
+/* 1 with what the file says; 0: there is none. */
+static int read_file(const char *state, struct buf *text, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    buf_init(text, STACK_TEXT_MAX);
+    if (!path_join(path, sizeof(path), state, STACK_FILE))
+        return err_set(e, PALE_LIMIT, "path too long: %s", state);
+    own_fd fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_os(e, "open %s", path);
+    int r = fd_read_all(fd, text, e);
+    return r < 0 ? err_prefix(e, "%s", path) : 1;
+}
+
 int stack_load(const struct place *p, struct stack *ret, struct pale_err *e)
 {
-    own_fd dir = open_state(p, e);
     own_buf text = {0};
     stack_init(ret);
-    if (dir < 0)
-        return dir;
-    own_fd fd = openat(dir, STACK_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : err_os(e, "open %s/" STACK_FILE, p->state);
-    buf_init(&text, STACK_TEXT_MAX);
-    int r = fd_read_all(fd, &text, e);
-    if (r == 0)
-        r = stack_parse(buf_text(&text), text.len, ret, e);
+    int r = read_file(p->state, &text, e);
+    if (r <= 0)
+        return r;
+    r = stack_parse(buf_text(&text), text.len, ret, e);
     return r < 0 ? err_prefix(e, "%s/" STACK_FILE, p->state) : 0;
+}
+
+int stack_digest(const char *state, char ret[SHA256_HEX], struct pale_err *e)
+{
+    own_buf text = {0};
+    int r = read_file(state, &text, e);
+    if (r >= 0)
+        sha256_hex(text.data, text.len, ret);
+    return r < 0 ? r : 0;
 }
 
 int stack_save_after(const struct place *p, const struct stack *s, const int *fds, size_t count, int *ret_state, struct pale_err *e)

@@ -76,6 +76,9 @@ int stack_save(const struct place *p, const struct stack *s, struct pale_err *e)
 int stack_save_after(const struct place *p, const struct stack *s, const int *fds, size_t count, int *ret_state,
                      struct pale_err *e) MUST_CHECK;
 
+/* The digest of its text in this state folder. */
+int stack_digest(const char *state, char ret[SHA256_HEX], struct pale_err *e) MUST_CHECK;
+
 /* How long ago that was; below 0: never, or by another clock. */
 int64_t stack_age_ms(const struct place *p);
 

@@ -180,17 +180,19 @@ struct keeper {
     char name[BOX_NAME_MAX + 1], id[BOX_ID_LEN + 1], policy_digest[SHA256_HEX];
     const char *data_dir, *state_dir, *socket_path; /* NULL for a one-shot box */
     bool once;
-    bool next;           /* it was started while its predecessor ended */
-    const char *starter; /* for whom it was started */
+    bool next;                    /* it was started while its predecessor ended, … */
+    bool ahead;                   /* … and has begun to build by … */
+    char list_digest[SHA256_HEX]; /* … this list of layers */
+    const char *starter;          /* for whom it was started */
     uint64_t weaken;
     uint64_t started_unix_ms;
     struct policy policy;
     struct ids ids;
     char runtime_dir[RUNTIME_BYTES_MAX + 1], etc_dir[RUNTIME_BYTES_MAX + 64];
-    char user_dir[PATH_BYTES_MAX];    /* the user's state folder */
-    int etc_lock, claims, image_lock; /* held while the box lives */
-    int ids_home;                     /* where the box's user namespace was made, for our successor too; -1: in ours */
-    int policy_fd;                    /* until what was read is sure to be on the disk */
+    char user_dir[PATH_BYTES_MAX];              /* the user's state folder */
+    int box_lock, etc_lock, claims, image_lock; /* held while the box lives */
+    int ids_home;                               /* where the box's user namespace was made, for our successor too; -1: in ours */
+    int policy_fd;                              /* until what was read is sure to be on the disk */
     /* the wall */
     struct wall wall;
     uint64_t scratch_bytes;

@@ -3,7 +3,7 @@
  *
  *     pale-keeper once NAME ID                         a box for one client, on descriptor 3, policy in its first frame
  *     pale-keeper box  NAME ID DATA STATE SOCKET [home]  a lasting box; descriptor 3 is told when it is ready, 4 is a home for its ids
- *     pale-keeper next …                               the same before the box before it is gone: waits for ASK_GO on descriptor 3
+ *     pale-keeper next …                               the same before the box before it is gone (keeper/succession.h)
  *     pale-keeper home                                 makes a home for the ids of many boxes and sends it to descriptor 3
  *
  * main() reads as the list of stages; a stage that fails tells descriptor 3 why and ends the program. */
@@ -36,12 +36,14 @@
 #include "box/claims.h"
 #include "box/cutoff.h"
 #include "box/place.h"
+#include "box/stack.h"
 #include "confine/landlock.h"
 #include "confine/seccomp.h"
 #include "confine/slice.h"
 #include "confine/weaken.h"
 #include "keeper/keeper.h"
 #include "keeper/strata.h"
+#include "keeper/succession.h"
 #include "keeper/watchdog.h"
 #include "tier/etc.h"
 #include "wire/frame.h"
@@ -49,6 +51,7 @@
 #define FIRST_CLIENT 3
 #define IDS_HOME 4
 #define LAST_WORDS_MS 2000
+#define LIST_YOUNG_MS 60000 /* after so long every file system has written it by itself */
 #define START_STACK_BYTES (112u << 10)
 
 static struct keeper state;
@@ -174,8 +177,8 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     k->once = once;
     k->next = next;
     k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = k->wayout.source.fd = -1;
-    k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1, .user_ns = -1, .mount_ns = -1};
-    k->etc_lock = k->claims = k->image_lock = k->policy_fd = k->disk_fd = -1;
+    k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1, .go_fd = -1, .user_ns = -1, .mount_ns = -1};
+    k->etc_lock = k->claims = k->image_lock = k->policy_fd = k->disk_fd = k->box_lock = -1;
     k->ids_home = home && fcntl(IDS_HOME, F_SETFD, FD_CLOEXEC) == 0 ? IDS_HOME : -1;
     proof_init(&k->proof);
     scope_init(&k->scope);
@@ -208,14 +211,19 @@ static int lock_box(struct keeper *k, struct pale_err *e)
         return err_os(e, "open %s", path);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "another keeper has this box") : err_os(e, "lock %s", path);
-    handover_read(k);
+    k->box_lock = fd;
     return 0;
 }
 
 /* Needs: the state folder. Gives up: nothing. A second keeper of the same box stops here; one that comes next waits for its turn below. */
 static int stage_lock(struct keeper *k, struct pale_err *e)
 {
-    return k->once || k->next ? 0 : lock_box(k, e);
+    if (k->once || k->next)
+        return 0;
+    int r = lock_box(k, e);
+    if (r == 0)
+        handover_read(k);
+    return r;
 }
 
 /* Asks systemd for a group, where it hands them out. It does its work while we do ours; stage_limits takes the answer. */
@@ -308,23 +316,94 @@ static bool is_policy_of_now(const struct keeper *k)
     return lstat(path, &now) == 0 && fstat(k->policy_fd, &then) == 0 && now.st_ino == then.st_ino && now.st_dev == then.st_dev;
 }
 
-/* Needs: nothing of the box was touched. Who started us early lets us go when the box is ours, or hangs up, and we are not needed. */
+static int admit(void *arg, pid_t pid, struct pale_err *e)
+{
+    return cgroup_admit(arg, pid, e);
+}
+
+/* Builds the wall and starts init behind it. list: by which layers; NULL: those that the box has. */
+static int start_wall(struct keeper *k, const struct buf *list, struct pale_err *e)
+{
+    char init[PATH_BYTES_MAX], hex[SHA256_HEX], machine[33];
+    int r = place_program("pale-init", init, sizeof(init), e);
+    if (r < 0)
+        return r;
+    sha256_hex(k->id, strlen(k->id), hex);
+    snprintf(machine, sizeof(machine), "%.32s", hex);
+    k->scratch_bytes = k->policy.limits[LIMIT_DISK].value ? k->policy.limits[LIMIT_DISK].value : k->policy.limits[LIMIT_MEMORY].value;
+    own_strata strata = {0};
+    if ((r = strata_find(k, list, &strata, e)) < 0)
+        return r;
+    own_fd hand = -1;
+    if (wayout_is_needed(k) && (r = wayout_start(k, &hand, e)) < 0)
+        return r;
+    struct wall_plan plan = {
+        .policy = &k->policy,
+        .ids = k->ids,
+        .ids_home = k->ids.by_helper ? k->ids_home : -1,
+        .hostname = k->name,
+        .machine_id = machine,
+        .layers = strata.paths,
+        .layer_count = strata.count,
+        .project_from = strata.project_from,
+        .open_layer = strata.open[0] ? strata.open : NULL,
+        .image_root = strata.image[0] ? strata.image : NULL,
+        .gateway_fd = hand,
+        .etc_dir = k->etc_dir,
+        .init_path = init,
+        .scratch_bytes = k->scratch_bytes,
+        .weaken = k->weaken,
+        .ahead = list,
+        .admit = admit,
+        .admit_arg = &k->cgroup,
+    };
+    /* Where the box has one id its first process cannot put off the host's groups any more. */
+    if (plan.image_root && geteuid() == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
+        return err_os(e, "put off the host's groups");
+    r = native_start(&plan, &k->wall, e);
+    /* Not earlier: the builder's /proc entries must be ours until its maps are written. */
+    if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+        r = err_os(e, "hide the keeper's memory");
+    return r;
+}
+
+/* Is nothing of the wall such that two boxes of one id cannot have it at once? A gateway may publish ports, a quota counts both, and a
+ * group that the first process must be in from the beginning is one. */
+static bool can_build_ahead(const struct keeper *k)
+{
+    bool grouped = false;
+    for (int i = 0; i < CGROUP_CONTROLLERS; i++)
+        grouped = grouped || k->host.has[i];
+    return k->host_found && (!grouped || wall_admits_late(k->host.version)) && !wayout_is_needed(k) && !allot_is_wanted(&k->policy);
+}
+
+/* Needs: nothing of the box was touched. Who started us early lets us go when the box is ours, or hangs up, and we are not needed. The wall
+ * is built meanwhile up to where the layers are joined: until then it is nobody's, and holds nothing that the box has written. */
 static int stage_await(struct keeper *k, struct pale_err *e)
 {
-    uint8_t head[FRAME_HEAD];
-    int r = k->next ? get_ready(k, e) : 0;
-    if (r < 0 || !k->next)
+    own_buf list = {0};
+    if (!k->next)
+        return 0;
+    buf_init(&list, FRAME_PAYLOAD_MAX + 1);
+    int r = get_ready(k, e);
+    if (r < 0 || (r = succession_list(&list, e)) < 0)
         return r;
-    ssize_t n = fd_read_full(FIRST_CLIENT, head, sizeof(head));
-    if (n != (ssize_t)sizeof(head) || head[4] != ASK_GO)
-        return err_set(e, PALE_GONE, "whoever started the keeper does not need it any more");
-    r = lock_box(k, e);
+    if (list.len > 0 && can_build_ahead(k)) {
+        k->ahead = true;
+        sha256_hex(list.data, list.len, k->list_digest);
+        if ((r = start_wall(k, &list, e)) < 0)
+            return r;
+    }
+    if ((r = succession_lock(k, &k->box_lock, e)) < 0)
+        return r;
+    if (k->ahead && (r = wall_take_layers(&k->wall, e)) < 0)
+        return r;
     /* It was read before. */
-    if (r == 0 && !is_policy_of_now(k))
-        r = err_set(e, PALE_BUSY, "the policy of box %s has changed while it was started; try again", k->name);
-    if (r == 0)
-        ask_scope(k);
-    return r;
+    if (!is_policy_of_now(k))
+        return err_set(e, PALE_BUSY, "the policy of box %s has changed while it was started; try again", k->name);
+    handover_read(k);
+    ask_scope(k);
+    return k->ahead ? 0 : succession_saved(k, e);
 }
 
 /* Before the effect: that this box is about to exist, with which policy. */
@@ -380,12 +459,7 @@ static int stage_limits(struct keeper *k, struct pale_err *e)
     return r < 0 ? err_prefix(e, "the policy asks for a limit that cannot be held here (`pale doctor` says what is missing)") : 0;
 }
 
-static int admit(void *arg, pid_t pid, struct pale_err *e)
-{
-    return cgroup_admit(arg, pid, e);
-}
-
-/* No two boxes share a writable folder: ours are claimed before they are mounted. */
+/* No two boxes share a writable folder: ours are claimed before anybody can use them. */
 static int stage_claim(struct keeper *k, struct pale_err *e)
 {
     const struct policy *p = &k->policy;
@@ -423,49 +497,10 @@ static int stage_ground(struct keeper *k, struct pale_err *e)
     return k->next ? 0 : find_ground(k, e);
 }
 
-/* Needs: the starter's view of the host. Builds the wall and starts init behind it. */
+/* Needs: the starter's view of the host. */
 static int stage_wall(struct keeper *k, struct pale_err *e)
 {
-    char init[PATH_BYTES_MAX], hex[SHA256_HEX], machine[33];
-    int r = place_program("pale-init", init, sizeof(init), e);
-    if (r < 0)
-        return r;
-    sha256_hex(k->id, strlen(k->id), hex);
-    snprintf(machine, sizeof(machine), "%.32s", hex);
-    k->scratch_bytes = k->policy.limits[LIMIT_DISK].value ? k->policy.limits[LIMIT_DISK].value : k->policy.limits[LIMIT_MEMORY].value;
-    own_strata strata = {0};
-    if ((r = strata_find(k, &strata, e)) < 0)
-        return r;
-    own_fd hand = -1;
-    if (wayout_is_needed(k) && (r = wayout_start(k, &hand, e)) < 0)
-        return r;
-    struct wall_plan plan = {
-        .policy = &k->policy,
-        .ids = k->ids,
-        .ids_home = k->ids.by_helper ? k->ids_home : -1,
-        .hostname = k->name,
-        .machine_id = machine,
-        .layers = strata.paths,
-        .layer_count = strata.count,
-        .project_from = strata.project_from,
-        .open_layer = strata.open[0] ? strata.open : NULL,
-        .image_root = strata.image[0] ? strata.image : NULL,
-        .gateway_fd = hand,
-        .etc_dir = k->etc_dir,
-        .init_path = init,
-        .scratch_bytes = k->scratch_bytes,
-        .weaken = k->weaken,
-        .admit = admit,
-        .admit_arg = &k->cgroup,
-    };
-    /* Where the box has one id its first process cannot put off the host's groups any more. */
-    if (plan.image_root && geteuid() == 0 && setgroups(0, NULL) < 0 && errno != EPERM)
-        return err_os(e, "put off the host's groups");
-    r = native_start(&plan, &k->wall, e);
-    /* Not earlier: the builder's /proc entries must be ours until its maps are written. */
-    if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-        r = err_os(e, "hide the keeper's memory");
-    return r;
+    return k->ahead ? wall_admit(&k->wall, admit, &k->cgroup, e) : start_wall(k, NULL, e);
 }
 
 /* Needs: the box's namespaces and the host in full view. A live project is walked while the builder is at work. */
@@ -509,14 +544,27 @@ static int stage_serve(struct keeper *k, struct pale_err *e)
     return 0;
 }
 
+/* Whoever has changed the list just now may have been killed before it was on the disk. */
+static int keep_list(const struct keeper *k, struct pale_err *e)
+{
+    struct place p;
+    snprintf(p.state, sizeof(p.state), "%s", k->state_dir);
+    int64_t age = stack_age_ms(&p);
+    if (age < -LIST_YOUNG_MS || age > LIST_YOUNG_MS)
+        return 0;
+    own_fd dir = open(k->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return dir < 0 || fsync(dir) < 0 ? err_os(e, "write %s to the disk", k->state_dir) : 0;
+}
+
 /* Who hears that a box is ready may count on finding it again after a power cut: its policy, and a list of layers that has just become
- * another, go to the disk, which takes its time, while the wall is built. */
+ * another, go to the disk, which takes its time, while the wall is built. For one that comes next the policy has lain there long. */
 static int stage_keep(struct keeper *k, struct pale_err *e)
 {
-    int r = k->policy_fd >= 0 && fsync(k->policy_fd) < 0 ? err_os(e, "write the policy of %s to the disk", k->name) : 0;
-    own_fd dir = r == 0 && k->next ? open(k->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
-    if (r == 0 && k->next && (dir < 0 || fsync(dir) < 0))
-        r = err_os(e, "write %s to the disk", k->state_dir);
+    int r = k->ahead ? succession_saved(k, e) : 0;
+    if (r == 0 && k->next)
+        r = succession_kept(e);
+    else if (r == 0 && k->policy_fd >= 0)
+        r = fsync(k->policy_fd) < 0 ? err_os(e, "write the policy of %s to the disk", k->name) : keep_list(k, e);
     own_close(&k->policy_fd);
     return r;
 }

@@ -63,7 +63,7 @@ static int keep_allotted(struct keeper *k, const char *layer, struct pale_err *e
     return k->disk_fd < 0 ? err_os(e, "open the box's home in %s", layer) : allot_ease(k->disk_fd, e);
 }
 
-int strata_find(struct keeper *k, struct strata *ret, struct pale_err *e)
+int strata_find(struct keeper *k, const struct buf *list, struct strata *ret, struct pale_err *e)
 {
     struct place p = {0};
     own_stack s = {0};
@@ -76,7 +76,7 @@ int strata_find(struct keeper *k, struct strata *ret, struct pale_err *e)
     snprintf(p.id, sizeof(p.id), "%s", k->id);
     snprintf(p.data, sizeof(p.data), "%s", k->data_dir);
     snprintf(p.state, sizeof(p.state), "%s", k->state_dir);
-    r = stack_load(&p, &s, e);
+    r = list ? stack_parse((const char *)list->data, list->len, &s, e) : stack_load(&p, &s, e);
     if (r == 0)
         r = stack_refuse_poison(&s, s.below_open, k->name, e);
     if (r == 0)

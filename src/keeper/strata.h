@@ -18,5 +18,5 @@ void strata_done(struct strata *s);
 #define own_strata CLEANUP(strata_done) struct strata
 
 /* Finds the image, which is held while k->image_lock is open, and the layers of a box whose writes are on the disk, and makes the open one
- * ready; otherwise there are none. */
-int strata_find(struct keeper *k, struct strata *ret, struct pale_err *e) MUST_CHECK;
+ * ready; otherwise there are none. list: the list of layers that is to be; NULL: the one there is. */
+int strata_find(struct keeper *k, const struct buf *list, struct strata *ret, struct pale_err *e) MUST_CHECK;

@@ -39,6 +39,8 @@ void layered_init(struct layered *l)
 {
     l->open_fd = -1;
     l->closed = 0;
+    l->await = NULL;
+    l->arg = NULL;
     for (int i = 0; i < PART_COUNT; i++)
         l->base_fd[i] = -1;
 }
@@ -241,13 +243,15 @@ int layered_join(const struct wall_plan *plan, struct layered *l, int root, int 
         any = any || has_part(plan, i);
     }
     if (!any)
-        return 0;
+        return l->await(l->arg, e);
     own_fd bench = mounts_tmpfs(1 << 20, 0, 0700, e);
     int r = bench < 0 ? bench : mounts_place(bench, root, BENCH_PLACE, e);
     if (r < 0)
         return r;
     if ((r = set_bench(plan, l, bench, memory_fd, e)) == 0 && fchdir(bench) < 0)
         r = err_os(e, "enter the place for layers");
+    if (r == 0)
+        r = l->await(l->arg, e);
     for (int i = 0; r >= 0 && i < PART_COUNT; i++)
         if (has_part(plan, i))
             r = ret[i] = join_part(plan, l, bench, i, e);

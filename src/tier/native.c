@@ -4,8 +4,8 @@
  * How it works: the keeper clones a builder into a user namespace of its own (the outer one) together with mount, pid, net, ipc,
  * uts and cgroup namespaces that it therefore owns. The keeper maps its ids, whereupon the builder goes on, and puts it into the
  * box's cgroup meanwhile. The builder opens everything it needs from the host, builds the root (tier/root.c), enters it, makes the inner
- * user namespace for commands, locks itself up with Landlock and becomes pale-init by exec. Every step that fails is reported over a pipe
- * that closes at exec; until then no code but ours has run. */
+ * user namespace for commands, joins the box's layers to its root, locks itself up with Landlock and becomes pale-init by exec. Every step
+ * that fails is reported over a pipe that closes at exec; until then no code but ours has run. */
 #include "tier/wall.h"
 
 #include <errno.h>
@@ -268,11 +268,17 @@ static int become_init(struct builder *b, int userns_fd, struct pale_err *e)
     return err_os(e, "start %s", b->plan->init_path);
 }
 
-/* The keeper says twice that it is done: once our ids are mapped, once we are in the box's cgroup. */
+/* The keeper says three times that we may go on: once our ids are mapped, once the box's layers are nobody else's, once we are in its
+ * cgroup. */
 static int await_keeper(const struct builder *b, struct pale_err *e)
 {
     char go;
     return fd_read_full(b->go_fd, &go, 1) == 1 ? 0 : err_set(e, PALE_GONE, "the keeper went away while the wall was built");
+}
+
+static int await_layers(void *arg, struct pale_err *e)
+{
+    return await_keeper(arg, e);
 }
 
 /* Needs: the keeper has put us into the box's cgroup, which then becomes the root of what the box sees. That may take the kernel
@@ -285,7 +291,7 @@ static int enter_cgroup(const struct builder *b, struct pale_err *e)
     return r;
 }
 
-/* Needs: the keeper has mapped our ids. Gives up: the host's session and groups. */
+/* Needs: the keeper has mapped our ids. Gives up: the host's session and groups, a life without the keeper, and being seen to mount. */
 static int settle(const struct wall_plan *plan, struct pale_err *e)
 {
     if (setsid() < 0)
@@ -297,7 +303,14 @@ static int settle(const struct wall_plan *plan, struct pale_err *e)
     if (plan->image_root &&
         (setresgid(plan->ids.gid, plan->ids.gid, plan->ids.gid) < 0 || setresuid(plan->ids.uid, plan->ids.uid, plan->ids.uid) < 0))
         return err_os(e, "become the box's one user");
-    return 0;
+    /* Changing ids hides a process's /proc entries even from itself in a new namespace; nothing foreign runs here yet. */
+    if (prctl(PR_SET_DUMPABLE, 1) < 0)
+        return err_os(e, "prctl");
+    /* After the change of ids, which would clear it. A keeper that died before has closed the pipe we read last. */
+    if (!is_weak(plan->weaken, WEAKEN_DEATH) && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+        return err_os(e, "tie the box's life to its keeper's");
+    umask(022);
+    return mounts_make_private(e);
 }
 
 static int build(struct builder *b, struct pale_err *e)
@@ -309,17 +322,11 @@ static int build(struct builder *b, struct pale_err *e)
         return err_os(e, "start making the box's network namespace");
     if ((r = await_keeper(b, e)) < 0 || (r = settle(plan, e)) < 0)
         return r;
-    /* Changing ids hides a process's /proc entries even from itself in a new namespace; nothing foreign runs here yet. */
-    if (prctl(PR_SET_DUMPABLE, 1) < 0)
-        return err_os(e, "prctl");
-    /* After the change of ids, which would clear it. A keeper that died before has closed the pipe we read last. */
-    if (!is_weak(plan->weaken, WEAKEN_DEATH) && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-        return err_os(e, "tie the box's life to its keeper's");
-    umask(022);
-    if ((r = mounts_make_private(e)) < 0 || (r = root_open_sources(plan, &b->sources, e)) < 0)
-        return r;
-    own_fd proc = -1;
-    if ((r = root_build(plan, &b->sources, &proc, e)) < 0)
+    own_root root;
+    root_init(&root);
+    b->sources.layers.await = await_layers;
+    b->sources.layers.arg = b;
+    if ((r = root_open_sources(plan, &b->sources, e)) < 0 || (r = root_build(plan, &b->sources, &root, e)) < 0)
         return r;
     if (sethostname(plan->hostname, strlen(plan->hostname)) < 0)
         return err_os(e, "set the box's host name");
@@ -327,13 +334,13 @@ static int build(struct builder *b, struct pale_err *e)
         return r;
     if (!is_weak(plan->weaken, WEAKEN_LIMITS) && (r = limit_shares(e)) < 0)
         return r;
-    own_fd userns = inner_userns(plan, proc, e);
+    own_fd userns = inner_userns(plan, root.proc_fd, e);
     if (userns < 0)
         return userns;
-    own_fd user = openat(proc, "sys/user", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_fd user = openat(root.proc_fd, "sys/user", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (user < 0)
         return err_os(e, "open the limits of the user namespace");
-    if ((r = root_finish(plan, proc, e)) < 0 || (r = enter_cgroup(b, e)) < 0)
+    if ((r = root_finish(plan, &root, e)) < 0 || (r = root_open_up(plan, &b->sources, &root, e)) < 0 || (r = enter_cgroup(b, e)) < 0)
         return r;
     if (!is_weak(plan->weaken, WEAKEN_USER_MAX) && (r = limit_namespace(user, e)) < 0)
         return r;
@@ -481,19 +488,52 @@ static int note_namespaces(struct wall *w, struct pale_err *e)
 /* What only the keeper can do for the new process: its ids, unless it was born in a home, and its cgroup. */
 static int admit(const struct wall_plan *plan, const struct spawn *s, struct wall *w, struct pale_err *e)
 {
-    pid_t pid = s->pid;
-    int go_fd = s->go_fd, r = note_namespaces(w, e);
+    int r = note_namespaces(w, e);
     if (r == 0 && !s->in_home)
-        r = ids_write_maps(&plan->ids, pid, e);
-    /* In version 1 an ordinary user may move only a process with their own id, which the builder gives up. */
-    bool early = geteuid() == 0;
-    if (r == 0 && early)
-        r = release(go_fd, e);
-    if (r == 0 && plan->admit)
-        r = plan->admit(plan->admit_arg, pid, e);
-    if (r == 0 && !early)
-        r = release(go_fd, e);
-    return r == 0 ? release(go_fd, e) : r;
+        r = ids_write_maps(&plan->ids, s->pid, e);
+    bool at_once = plan->ahead || wall_admits_late(1); /* whatever version there is */
+    if (r == 0 && at_once && (r = release(w->go_fd, e)) == 0 && !plan->ahead)
+        r = release(w->go_fd, e);
+    if (r < 0 || plan->ahead)
+        return r;
+    if (plan->admit)
+        r = plan->admit(plan->admit_arg, s->pid, e);
+    for (int i = at_once ? 1 : 3; r == 0 && i > 0; i--)
+        r = release(w->go_fd, e);
+    own_close(&w->go_fd);
+    return r;
+}
+
+bool wall_admits_late(int version)
+{
+    return version != 1 || geteuid() == 0;
+}
+
+/* Some step has failed. A builder that has ended by itself says why. */
+static int tell_why(struct wall *w, struct pale_err *own, struct pale_err *e)
+{
+    struct pale_err why = {0};
+    if (w->pid > 0 && (own->os == EPIPE || own->os == ESRCH) && wall_await(w, &why) < 0)
+        *own = why;
+    if (e)
+        *e = *own;
+    return -(int)own->code;
+}
+
+int wall_take_layers(struct wall *w, struct pale_err *e)
+{
+    struct pale_err own = {0};
+    return release(w->go_fd, &own) < 0 ? tell_why(w, &own, e) : 0;
+}
+
+int wall_admit(struct wall *w, wall_admission *admission, void *arg, struct pale_err *e)
+{
+    struct pale_err own = {0};
+    int r = admission ? admission(arg, w->pid, &own) : 0;
+    if (r == 0)
+        r = release(w->go_fd, &own);
+    own_close(&w->go_fd);
+    return r < 0 ? tell_why(w, &own, e) : 0;
 }
 
 int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err *e)
@@ -524,7 +564,8 @@ int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err
     };
     spawn_builder(&s);
     pid_t pid = s.pid;
-    *ret = (struct wall){.pid = pid, .pidfd = pidfd, .wire_fd = wire[0], .report_fd = report[0], .user_ns = -1, .mount_ns = -1};
+    *ret = (struct wall){
+        .pid = pid, .pidfd = pidfd, .wire_fd = wire[0], .report_fd = report[0], .go_fd = go[1], .user_ns = -1, .mount_ns = -1};
     close(go[0]);
     close(report[1]);
     close(wire[1]);
@@ -537,16 +578,10 @@ int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err
     } else {
         r = admit(plan, &s, ret, &own);
     }
-    close(go[1]);
-    /* A builder that has ended by itself says why. */
-    struct pale_err why = {0};
-    if (r < 0 && pid > 0 && (own.os == EPIPE || own.os == ESRCH) && wall_await(ret, &why) < 0)
-        own = why;
     if (r < 0) {
+        own_close(&ret->go_fd);
+        r = tell_why(ret, &own, e);
         wall_destroy(ret);
-        r = -(int)own.code;
-        if (e)
-            *e = own;
     }
     return r;
 }
@@ -562,6 +597,7 @@ void wall_destroy(struct wall *w)
     }
     own_close(&w->pidfd);
     own_close(&w->report_fd);
+    own_close(&w->go_fd);
     own_close(&w->user_ns);
     own_close(&w->mount_ns);
     w->pid = -1;

@@ -4,7 +4,8 @@
  * How it works: every host folder is opened and cloned (detached, restricted) while the host is still in view. The root is a
  * small tmpfs, filled through its descriptor, attached over a host folder of this namespace alone, completed, and entered with
  * pivot_root; the host's tree is let go in the same step. A second tmpfs (or the box's folder on disk) holds all that the box
- * may write. Targets are created only in our own tmpfs, never inside a host folder. */
+ * may write, and is attached when everything else is done, with the user's folders, which may lie in it. Targets are created only in our
+ * own tmpfs, never inside a host folder. */
 #include "tier/root.h"
 
 #include <errno.h>
@@ -408,7 +409,7 @@ static int attach_base(int root, int fds[BASE_DIRS], struct pale_err *e)
 
 /* Builds in the order that the comment at the top tells. The host's folders and the root itself are sealed in one step, before
  * anything writable is attached. */
-static int build_in(const struct wall_plan *plan, struct root_sources *s, int root, int fds[BASE_DIRS], int joined[PART_COUNT],
+static int build_in(const struct wall_plan *plan, struct root_sources *s, int root, int fds[BASE_DIRS], int *ret_scratch,
                     struct pale_err *e)
 {
     int r;
@@ -418,45 +419,81 @@ static int build_in(const struct wall_plan *plan, struct root_sources *s, int ro
         return r;
     if ((r = mounts_restrict(root, MOUNTS_RECURSIVE | (is_weak(plan->weaken, WEAKEN_READONLY) ? 0 : MOUNTS_RO), e)) < 0)
         return r;
-    own_fd scratch = -1;
-    if ((r = root_make_dev(plan, root, e)) < 0 || (r = scratch = root_make_scratch(plan, root, e)) < 0)
+    if ((r = root_make_dev(plan, root, e)) < 0)
         return r;
-    if ((r = layered_join(plan, &s->layers, root, scratch, joined, e)) < 0 || (r = root_attach_scratch(plan, root, scratch, joined, e)) < 0)
-        return r;
-    if (s->count > 0 && (r = root_as_user(plan, make_scratch_points, &(struct points){root, s}, e)) < 0)
-        return r;
-    return root_attach_user_mounts(plan, root, s, joined[PART_PROJECT], e);
+    *ret_scratch = root_make_scratch(plan, root, e);
+    return *ret_scratch < 0 ? *ret_scratch : 0;
 }
 
-int root_build(const struct wall_plan *plan, struct root_sources *s, int *ret_proc, struct pale_err *e)
+static int build_on_host(const struct wall_plan *plan, struct root_sources *s, struct root *ret, struct pale_err *e)
 {
-    int fds[BASE_DIRS], joined[PART_COUNT];
+    int fds[BASE_DIRS];
     for (size_t i = 0; i < BASE_DIRS; i++)
         fds[i] = -1;
-    for (size_t i = 0; i < PART_COUNT; i++)
-        joined[i] = -1;
-    own_fd root = mounts_tmpfs(8 << 20, 4096, 0755, e);
-    if (root < 0)
-        return root;
-    int r = plan->image_root ? imageroot_build(plan, s, root, joined, e) : build_in(plan, s, root, fds, joined, e);
-    if (r == 0 && plan->image_root) {
-        own_close(&root);
-        root = take_fd(&joined[PART_ROOT]);
-    }
+    int r = build_in(plan, s, ret->root_fd, fds, &ret->scratch_fd, e);
     for (size_t i = 0; i < BASE_DIRS; i++)
         own_close(&fds[i]);
+    return r;
+}
+
+static void close_joined(int joined[PART_COUNT])
+{
     for (size_t i = 0; i < PART_COUNT; i++)
         own_close(&joined[i]);
+}
+
+static int build_on_image(const struct wall_plan *plan, struct root_sources *s, struct root *ret, struct pale_err *e)
+{
+    int joined[PART_COUNT] = {[PART_HOME] = -1, [PART_TMP] = -1, [PART_PROJECT] = -1, [PART_ROOT] = -1};
+    int r = imageroot_build(plan, s, ret->root_fd, joined, e);
+    if (r == 0) {
+        own_close(&ret->root_fd);
+        ret->root_fd = take_fd(&joined[PART_ROOT]);
+    }
+    close_joined(joined);
+    return r;
+}
+
+void root_init(struct root *r)
+{
+    *r = (struct root){.root_fd = -1, .proc_fd = -1, .scratch_fd = -1};
+}
+
+void root_done(struct root *r)
+{
+    own_close(&r->root_fd);
+    own_close(&r->proc_fd);
+    own_close(&r->scratch_fd);
+}
+
+int root_build(const struct wall_plan *plan, struct root_sources *s, struct root *ret, struct pale_err *e)
+{
+    if ((ret->root_fd = mounts_tmpfs(8 << 20, 4096, 0755, e)) < 0)
+        return ret->root_fd;
+    int r = plan->image_root ? build_on_image(plan, s, ret, e) : build_on_host(plan, s, ret, e);
     if (r < 0)
         return r;
     /* A procfs can be made only by who owns the pid namespace: a twin without one is shown the host's. */
-    own_fd proc = is_weak(plan->weaken, WEAKEN_PIDNS) ? mounts_copy(AT_FDCWD, "/proc", e) : mounts_proc(e);
-    if (proc < 0)
-        return proc;
-    if (!is_weak(plan->weaken, WEAKEN_ROOT) && (r = mounts_enter_root(root, e)) < 0)
-        return r;
-    *ret_proc = take_fd(&proc);
-    return 0;
+    ret->proc_fd = is_weak(plan->weaken, WEAKEN_PIDNS) ? mounts_copy(AT_FDCWD, "/proc", e) : mounts_proc(e);
+    if (ret->proc_fd < 0)
+        return ret->proc_fd;
+    return is_weak(plan->weaken, WEAKEN_ROOT) ? 0 : mounts_enter_root(ret->root_fd, e);
+}
+
+int root_open_up(const struct wall_plan *plan, struct root_sources *s, struct root *r, struct pale_err *e)
+{
+    int joined[PART_COUNT] = {[PART_HOME] = -1, [PART_TMP] = -1, [PART_PROJECT] = -1, [PART_ROOT] = -1};
+    if (plan->image_root)
+        return 0; /* all of it is one layer, and could not have been entered without */
+    int res = layered_join(plan, &s->layers, r->root_fd, r->scratch_fd, joined, e);
+    if (res == 0)
+        res = root_attach_scratch(plan, r->root_fd, r->scratch_fd, joined, e);
+    if (res == 0 && s->count > 0)
+        res = root_as_user(plan, make_scratch_points, &(struct points){r->root_fd, s}, e);
+    if (res == 0)
+        res = root_attach_user_mounts(plan, r->root_fd, s, joined[PART_PROJECT], e);
+    close_joined(joined);
+    return res;
 }
 
 /* Covers each name that others than its owner may use with a copy of cover; the owner is the host's root, which nobody in a box
@@ -504,10 +541,10 @@ static int mask_proc(const struct wall_plan *plan, int proc, struct pale_err *e)
     return mask(proc, "/proc/cmdline", masked_files, sizeof(masked_files) / sizeof(masked_files[0]), e);
 }
 
-int root_finish(const struct wall_plan *plan, int proc_fd, struct pale_err *e)
+int root_finish(const struct wall_plan *plan, const struct root *root, struct pale_err *e)
 {
-    int r = mounts_place(proc_fd, AT_FDCWD, "/proc", e);
-    return r == 0 && !is_weak(plan->weaken, WEAKEN_PROC_MASK) ? mask_proc(plan, proc_fd, e) : r;
+    int r = mounts_place(root->proc_fd, AT_FDCWD, "/proc", e);
+    return r == 0 && !is_weak(plan->weaken, WEAKEN_PROC_MASK) ? mask_proc(plan, root->proc_fd, e) : r;
 }
 
 size_t root_writable(const struct wall_plan *plan, const char *ret[ROOT_WRITABLE_MAX])

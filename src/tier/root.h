@@ -35,11 +35,23 @@ int root_open_private_sources(const struct wall_plan *plan, struct root_sources 
 /* In the builder: whatever is not open yet. */
 int root_open_sources(const struct wall_plan *plan, struct root_sources *s, struct pale_err *e) MUST_CHECK;
 
-/* Builds the root and enters it. *ret_proc is the box's procfs, still whole. */
-int root_build(const struct wall_plan *plan, struct root_sources *s, int *ret_proc, struct pale_err *e) MUST_CHECK;
+/* What of a root that is being built the later steps need. */
+struct root {
+    int root_fd, proc_fd; /* the box's procfs, still whole */
+    int scratch_fd;       /* what it writes in memory; -1: it has been attached */
+};
+void root_init(struct root *r);
+void root_done(struct root *r);
+#define own_root CLEANUP(root_done) struct root
 
-/* Masks /proc and makes the root itself read-only. Nothing can be changed in the root afterwards. */
-int root_finish(const struct wall_plan *plan, int proc_fd, struct pale_err *e) MUST_CHECK;
+/* Builds the root and enters it. What the box may write is not in it yet, unless the root is an image, which is. */
+int root_build(const struct wall_plan *plan, struct root_sources *s, struct root *ret, struct pale_err *e) MUST_CHECK;
+
+/* Masks /proc. */
+int root_finish(const struct wall_plan *plan, const struct root *r, struct pale_err *e) MUST_CHECK;
+
+/* Attaches all that the box may write, and the user's folders. The layers come last, since it may take a while until they are to be had. */
+int root_open_up(const struct wall_plan *plan, struct root_sources *s, struct root *r, struct pale_err *e) MUST_CHECK;
 
 /* Is this a path at which a box has a place of its own to write? */
 bool root_in_scratch(const char *path);

@@ -18,6 +18,8 @@ extern const char *const wall_part_names[PART_COUNT]; /* as folders of a layer a
 
 #define WALL_LAYERS_MAX 64 /* joining keeps them far below */
 
+typedef int wall_admission(void *arg, pid_t pid, struct pale_err *e);
+
 struct wall_plan {
     const struct policy *policy;
     struct ids ids;
@@ -36,8 +38,11 @@ struct wall_plan {
     const char *init_path;  /* pale-init */
     uint64_t scratch_bytes; /* size of a memory scratch; 0: the kernel's default */
     uint64_t weaken;        /* test builds only */
+    /* The box's layers and its cgroup are another's still: the builder goes as far as it can without, until wall_take_layers and
+     * wall_admit. */
+    bool ahead;
     /* Puts the new process into the box's cgroup before it runs anything; may be NULL. */
-    int (*admit)(void *arg, pid_t pid, struct pale_err *e);
+    wall_admission *admit;
     void *admit_arg;
 };
 
@@ -46,6 +51,7 @@ struct wall {
     int pidfd;
     int wire_fd;   /* the stream to it */
     int report_fd; /* tells how the building went; -1 once that is known */
+    int go_fd;     /* what the builder waits for; -1: it has all it needs */
     /* The outer user namespace and the mounts, opened while the builder waited: it is not ours to look at each time it changes its
      * ids. Whoever has no more use for them closes them. */
     int user_ns, mount_ns;
@@ -58,6 +64,14 @@ bool wall_has_part(const struct policy *policy, bool on_disk, enum wall_part par
 /* Begins to build the wall and to start pale-init behind it. Messages may be put on the wire at once; wall_await tells whether
  * anybody will read them. On failure nothing is left. */
 int native_start(const struct wall_plan *plan, struct wall *ret, struct pale_err *e) MUST_CHECK;
+
+/* The two steps that a plan which was ahead has left open, in this order. A builder that has ended meanwhile says why. */
+int wall_take_layers(struct wall *w, struct pale_err *e) MUST_CHECK;
+int wall_admit(struct wall *w, wall_admission *admission, void *arg, struct pale_err *e) MUST_CHECK;
+
+/* Can a wall be built before its cgroup is there? version: of the host's groups. In version 1 an ordinary user may move only a process with
+ * their own id, which the builder gives up. */
+bool wall_admits_late(int version);
 
 /* Waits until pale-init runs behind the finished wall, or says why not. */
 int wall_await(struct wall *w, struct pale_err *e) MUST_CHECK;

@@ -65,13 +65,17 @@ enum wire_type {
     ASK_THAW,      /* TELL_DONE once they go on */
     ASK_PREFACE,   /* struct msg_preface: what there is to know of the request that follows it. Once, and first */
     ASK_NOTE,      /* struct msg_note: a deed on the box that its log is to hold. Answered with TELL_DONE before it is done */
-    ASK_GO,        /* the first word to a keeper that was started before its box could be (box/reach.h, reach_start_next) */
+    ASK_GO,        /* to a keeper that was started before its box could be (box/reach.h, reach_start_next): it can, and the box's lock comes
+                    * along */
     ASK_RELOAD,    /* the state folder has changed: a policy that waits there, or whether the box is cut off. TELL_DONE once it holds */
     ASK_NETWORK,   /* TELL_HOST for every host that is known of, then TELL_INFO */
     ASK_QUESTIONS, /* TELL_QUESTION for each that is open, TELL_DONE */
     ASK_VERDICT,   /* struct msg_verdict: to a question. TELL_DONE once it is in the log and the connections that wait were told */
     ASK_REREAD,    /* answers that stand have changed. TELL_DONE when they hold */
     ASK_BOUND,     /* said of a client by whoever passes him on: what follows is no operator's, who alone answers questions */
+    ASK_LIST,      /* before ASK_GO: the list of layers as it will be, so that the wall can be built ahead */
+    ASK_SAVED,     /* after it: the list of layers is the one to go by, … */
+    ASK_KEPT,      /* … and on the disk */
     /* keeper to client */
     TELL_STARTED = 192, /* u64: job number */
     TELL_STDOUT,
