@@ -20,6 +20,7 @@
 #include "base/weak.h"
 
 #define STACK_FILE "stack"
+#define STACK_YOUNG_MS 60000 /* after so long every file system has written it by itself */
 #define STACK_LOCK "stack.lock"
 #define STACK_TEXT_MAX (4u << 20)
 #define STACK_HEAD "pale stack 1\n"
@@ -414,6 +415,25 @@ int stack_save(const struct place *p, const struct stack *s, struct pale_err *e)
     return r == 0 && fsync(dir) < 0 ? err_os(e, "write %s to the disk", p->state) : r;
 }
 
+static int64_t ms_of(const struct timespec *t)
+{
+    return (int64_t)t->tv_sec * 1000 + t->tv_nsec / 1000000;
+}
+
+int stack_keep(const char *state, int policy_fd, struct pale_err *e)
+{
+    struct stat list, policy;
+    struct timespec now;
+    own_fd dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0 || fstat(policy_fd, &policy) < 0 || clock_gettime(CLOCK_REALTIME, &now) < 0)
+        return err_os(e, "look at %s", state);
+    if (fstatat(dir, STACK_FILE, &list, AT_SYMLINK_NOFOLLOW) < 0)
+        return errno == ENOENT ? 0 : err_os(e, "look at %s/" STACK_FILE, state);
+    if (ms_of(&list.st_ctim) < ms_of(&policy.st_ctim) || ms_of(&now) - ms_of(&list.st_ctim) > STACK_YOUNG_MS)
+        return 0;
+    return fsync(dir) < 0 ? err_os(e, "write %s to the disk", state) : 0;
+}
+
 int64_t stack_age_ms(const struct place *p)
 {
     struct stat st;
@@ -421,7 +441,7 @@ int64_t stack_age_ms(const struct place *p)
     own_fd dir = open_state(p, NULL);
     if (dir < 0 || fstatat(dir, STACK_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0 || clock_gettime(CLOCK_REALTIME, &now) < 0)
         return -1;
-    return (int64_t)(now.tv_sec - st.st_mtim.tv_sec) * 1000 + (now.tv_nsec - st.st_mtim.tv_nsec) / 1000000;
+    return ms_of(&now) - ms_of(&st.st_mtim);
 }
 
 static bool is_unfinished(const char *name)

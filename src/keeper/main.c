@@ -51,7 +51,6 @@
 #define FIRST_CLIENT 3
 #define IDS_HOME 4
 #define LAST_WORDS_MS 2000
-#define LIST_YOUNG_MS 60000 /* after so long every file system has written it by itself */
 #define START_STACK_BYTES (112u << 10)
 
 static struct keeper state;
@@ -236,12 +235,11 @@ static void ask_scope(struct keeper *k)
     scope_ask(&k->scope, k->id, description);
 }
 
-/* Needs: the box is ours. */
+/* Needs: the box is ours, or will be: a scope is its keeper's own, and goes with it. */
 static int stage_scope(struct keeper *k, struct pale_err *e)
 {
     (void)e;
-    if (!k->next)
-        ask_scope(k);
+    ask_scope(k);
     return 0;
 }
 
@@ -301,9 +299,8 @@ static int get_ready(struct keeper *k, struct pale_err *e)
     if (r < 0)
         return r;
     proof_survey(k);
-    k->host_found = !scope_is_needed(); /* else it depends on what ask_scope asks for */
-    if (k->host_found)
-        cgroup_find(NULL, &k->host);
+    cgroup_find(&k->scope, &k->host);
+    k->host_found = true;
     return 0;
 }
 
@@ -374,7 +371,7 @@ static bool can_build_ahead(const struct keeper *k)
     bool grouped = false;
     for (int i = 0; i < CGROUP_CONTROLLERS; i++)
         grouped = grouped || k->host.has[i];
-    return k->host_found && (!grouped || wall_admits_late(k->host.version)) && !wayout_is_needed(k) && !allot_is_wanted(&k->policy);
+    return (!grouped || wall_admits_late(k->host.version)) && !wayout_is_needed(k) && !allot_is_wanted(&k->policy);
 }
 
 /* Needs: nothing of the box was touched. Who started us early lets us go when the box is ours, or hangs up, and we are not needed. The wall
@@ -402,7 +399,6 @@ static int stage_await(struct keeper *k, struct pale_err *e)
     if (!is_policy_of_now(k))
         return err_set(e, PALE_BUSY, "the policy of box %s has changed while it was started; try again", k->name);
     handover_read(k);
-    ask_scope(k);
     return k->ahead ? 0 : succession_saved(k, e);
 }
 
@@ -544,18 +540,6 @@ static int stage_serve(struct keeper *k, struct pale_err *e)
     return 0;
 }
 
-/* Whoever has changed the list just now may have been killed before it was on the disk. */
-static int keep_list(const struct keeper *k, struct pale_err *e)
-{
-    struct place p;
-    snprintf(p.state, sizeof(p.state), "%s", k->state_dir);
-    int64_t age = stack_age_ms(&p);
-    if (age < -LIST_YOUNG_MS || age > LIST_YOUNG_MS)
-        return 0;
-    own_fd dir = open(k->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return dir < 0 || fsync(dir) < 0 ? err_os(e, "write %s to the disk", k->state_dir) : 0;
-}
-
 /* Who hears that a box is ready may count on finding it again after a power cut: its policy, and a list of layers that has just become
  * another, go to the disk, which takes its time, while the wall is built. For one that comes next the policy has lain there long. */
 static int stage_keep(struct keeper *k, struct pale_err *e)
@@ -564,7 +548,7 @@ static int stage_keep(struct keeper *k, struct pale_err *e)
     if (r == 0 && k->next)
         r = succession_kept(e);
     else if (r == 0 && k->policy_fd >= 0)
-        r = fsync(k->policy_fd) < 0 ? err_os(e, "write the policy of %s to the disk", k->name) : keep_list(k, e);
+        r = fsync(k->policy_fd) < 0 ? err_os(e, "write the policy of %s to the disk", k->name) : stack_keep(k->state_dir, k->policy_fd, e);
     own_close(&k->policy_fd);
     return r;
 }
