@@ -125,6 +125,13 @@ int fd_open_real_dir(const char *path)
     return open_resolved(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
 }
 
+/* What has grown and is not on its way when a journal commits takes another commit. */
+static void send_off(const int *fds, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        (void)!sync_file_range(fds[i], 0, 0, SYNC_FILE_RANGE_WRITE); /* folders have none, and need none */
+}
+
 static bool sync_all(const int *fds, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -142,6 +149,7 @@ static int replace(int dirfd, const char *name, const void *p, size_t n, mode_t 
     own_fd fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return err_os(e, "create %s", tmp);
+    send_off(fds, count);
     if (!fd_write_full(fd, p, n) || (durable && fsync(fd) < 0) || !sync_all(fds, count) || renameat(dirfd, tmp, dirfd, name) < 0) {
         int r = err_os(e, "write %s", name);
         unlinkat(dirfd, tmp, 0);

@@ -26,6 +26,7 @@
 #define STACK_HEAD "pale stack 1\n"
 #define FIRST_OPEN "000000000000"
 #define WORDS_MAX 7
+#define GROW_FIRST 64u /* most lists are no longer */
 
 void stack_init(struct stack *s)
 {
@@ -44,9 +45,9 @@ void stack_done(struct stack *s)
 static bool grow(void *list, size_t count, size_t size)
 {
     void **at = list;
-    if (count && (count & (count - 1)))
+    if (count && (count < GROW_FIRST || (count & (count - 1))))
         return true;
-    void *more = realloc(*at, (count ? 2 * count : 1) * size);
+    void *more = realloc(*at, (count ? 2 * count : GROW_FIRST) * size);
     if (!more)
         return false;
     *at = more;

@@ -292,18 +292,6 @@ static int find_ground(struct keeper *k, struct pale_err *e)
     return etc_prepare(k->runtime_dir, &k->ids, k->etc_dir, sizeof(k->etc_dir), &k->etc_lock, e);
 }
 
-/* While the box before us ends: all that needs nothing of it but the policy. */
-static int get_ready(struct keeper *k, struct pale_err *e)
-{
-    int r = find_ground(k, e);
-    if (r < 0)
-        return r;
-    proof_survey(k);
-    cgroup_find(&k->scope, &k->host);
-    k->host_found = true;
-    return 0;
-}
-
 /* Whoever changes a policy gives another file its name; ours is open, so no other has its number. */
 static bool is_policy_of_now(const struct keeper *k)
 {
@@ -381,9 +369,13 @@ static int stage_await(struct keeper *k, struct pale_err *e)
     own_buf list = {0};
     if (!k->next)
         return 0;
+    int r = find_ground(k, e);
+    if (r < 0)
+        return r;
+    cgroup_find(&k->scope, &k->host);
+    k->host_found = true;
     buf_init(&list, FRAME_PAYLOAD_MAX + 1);
-    int r = get_ready(k, e);
-    if (r < 0 || (r = succession_list(&list, e)) < 0)
+    if ((r = succession_list(&list, e)) < 0)
         return r;
     if (list.len > 0 && can_build_ahead(k)) {
         k->ahead = true;
@@ -391,6 +383,7 @@ static int stage_await(struct keeper *k, struct pale_err *e)
         if ((r = start_wall(k, &list, e)) < 0)
             return r;
     }
+    proof_survey(k);
     if ((r = succession_lock(k, &k->box_lock, e)) < 0)
         return r;
     if (k->ahead && (r = wall_take_layers(&k->wall, e)) < 0)
@@ -515,13 +508,17 @@ static int stage_proof(struct keeper *k, struct pale_err *e)
     return proof_plan(k, e);
 }
 
+/* Needs: what the prober will be asked. It waits on the wire for whoever comes out at the other end of the wall. */
+static int stage_question(struct keeper *k, struct pale_err *e)
+{
+    return wire_open(k, e);
+}
+
 static int stage_serve(struct keeper *k, struct pale_err *e)
 {
     sigset_t mask;
-    int r = wire_open(k, e);
+    int r = k->once ? 0 : client_listen(k, e);
     if (r < 0)
-        return r;
-    if (!k->once && (r = client_listen(k, e)) < 0)
         return r;
     if (!k->once)
         handover_done(k);
@@ -659,8 +656,8 @@ static int home_main(void)
 int main(int argc, char **argv)
 {
     static int (*const stages[])(struct keeper * k, struct pale_err * e) = {
-        stage_lock, stage_scope, stage_policy, stage_await, stage_audit, stage_claim,   stage_limits,  stage_ground,      stage_wall,
-        stage_ward, stage_proof, stage_keep,   stage_allot, stage_serve, stage_lock_up, stage_receipt, stage_first_client};
+        stage_lock, stage_scope, stage_policy, stage_await,    stage_audit, stage_claim, stage_limits,  stage_ground,  stage_wall,
+        stage_ward, stage_proof, stage_allot,  stage_question, stage_keep,  stage_serve, stage_lock_up, stage_receipt, stage_first_client};
     struct pale_err e = {0};
     if (argc == 2 && strcmp(argv[1], "home") == 0)
         return home_main();
