@@ -3,6 +3,7 @@
 #include "box/approval.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -11,7 +12,6 @@
 #include "base/clock.h"
 #include "box/life.h"
 #include "box/reach.h"
-#include "box/standing.h"
 #include "policy/policy.h"
 
 #define PATIENCE_S 5 /* a keeper answers these at once; one that does not must not hold up the others */
@@ -114,6 +114,11 @@ static int reread(void *arg, const struct place *p)
     return 0;
 }
 
+static int reread_all(const struct place *p, enum verdict_scope scope, struct pale_err *e)
+{
+    return scope == APPLIES_BOX ? reread(NULL, p) : place_each_made(reread, NULL, e);
+}
+
 int approval_answer(const struct place *p, const struct msg_verdict *m, const char *caller, struct pale_err *e)
 {
     struct standing s = {.allow = m->allow, .port = (uint16_t)m->port, .until_unix = m->until_unix};
@@ -136,5 +141,46 @@ int approval_answer(const struct place *p, const struct msg_verdict *m, const ch
         return r;
     if ((r = standing_add(&path, &s, clock_unix_ms() / 1000, e)) < 0)
         return err_prefix(e, "the question is answered, but for this once");
-    return m->scope == APPLIES_BOX ? reread(NULL, p) : place_each_made(reread, NULL, e);
+    return reread_all(p, (enum verdict_scope)m->scope, e);
+}
+
+/* Where the list of a scope is, for this box. */
+static int find_list(const struct place *p, enum verdict_scope scope, struct standing_path *ret, struct pale_err *e)
+{
+    own_policy policy = {0};
+    int r = life_policy(p, &policy, e);
+    const struct standing_of of = {.data = p->data, .state = p->state, .tenant = p->tenant, .policy = &policy};
+    return r < 0 ? r : standing_find(&of, scope, false, ret, e);
+}
+
+int approval_standing(const struct place *p, approval_standing_fn *fn, void *arg, struct pale_err *e)
+{
+    own_mem struct standing_list *l = malloc(sizeof(*l));
+    uint64_t now = clock_unix_ms() / 1000;
+    int r = l ? 0 : err_nomem(e);
+    for (enum verdict_scope s = APPLIES_BOX; r == 0 && s < APPLIES_COUNT; s++) {
+        struct standing_path path;
+        l->count = 0;
+        r = find_list(p, s, &path, e);
+        if (r == 0)
+            r = standing_read(&path, l, e);
+        /* A box may be in no project, and nobody may have answered yet. */
+        if (r == -PALE_BAD_INPUT || r == -PALE_NOT_FOUND)
+            r = 0;
+        for (size_t i = 0; r == 0 && i < l->count; i++)
+            if (!standing_is_over(&l->item[i], now))
+                r = fn(arg, s, &l->item[i]);
+    }
+    return r;
+}
+
+int approval_forget(const struct place *p, enum verdict_scope scope, const char *host, uint16_t port, struct pale_err *e)
+{
+    struct standing_path path;
+    if (port == 0 || !standing_is_host(host))
+        return err_set(e, PALE_BAD_INPUT, "%s is no host as answers have it: a name in small letters, or an address", host);
+    int r = find_list(p, scope, &path, e);
+    if (r == 0)
+        r = standing_remove(&path, host, port, clock_unix_ms() / 1000, e);
+    return r < 0 ? r : reread_all(p, scope, e);
 }

@@ -156,38 +156,74 @@ int standing_read(const struct standing_path *p, struct standing_list *ret, stru
     return dir < 0 ? err_os(e, "open %s", p->dir) : read_list(dir, p, ret, e);
 }
 
-static bool is_over(const struct standing *s, uint64_t now_unix)
+bool standing_is_over(const struct standing *s, uint64_t now_unix)
 {
     return s->until_unix && s->until_unix <= now_unix;
 }
 
+/* A list that is about to be written anew: of two who do that at once the second sees what the first has done. */
+struct rewriting {
+    int dir, lock;
+    struct standing_list list;
+    bool found; /* it said something that still held */
+};
+
+static void rewriting_done(struct rewriting *w)
+{
+    own_close(&w->dir);
+    own_close(&w->lock);
+}
+
+/* Reads it but for what has expired and what it says about this host and port. */
+static int begin(struct rewriting *w, const struct standing_path *p, const char *host, uint16_t port, uint64_t now_unix, struct pale_err *e)
+{
+    size_t kept = 0;
+    w->dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    w->lock = w->dir < 0 ? -1 : openat(w->dir, "approvals.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (w->lock < 0 || flock(w->lock, LOCK_EX) < 0)
+        return err_os(e, "lock %s", p->dir);
+    struct standing_list *l = &w->list;
+    int r = read_list(w->dir, p, l, e);
+    for (size_t i = 0; r == 0 && i < l->count; i++) {
+        if (standing_is_over(&l->item[i], now_unix))
+            continue;
+        if (l->item[i].port == port && strcmp(l->item[i].host, host) == 0)
+            w->found = true;
+        else
+            l->item[kept++] = l->item[i];
+    }
+    l->count = kept;
+    return r;
+}
+
+static int finish(struct rewriting *w, const struct standing_path *p, struct pale_err *e)
+{
+    own_buf text = {0};
+    buf_init(&text, LIST_BYTES_MAX);
+    standing_write(&w->list, &text);
+    return text.failed ? err_nomem(e) : fd_replace_file(w->dir, p->name, text.data, text.len, 0600, true, e);
+}
+
 int standing_add(const struct standing_path *p, const struct standing *s, uint64_t now_unix, struct pale_err *e)
 {
-    own_mem struct standing_list *l = malloc(sizeof(*l));
-    own_buf text = {0};
-    size_t kept = 0;
-    if (!l)
-        return err_nomem(e);
-    /* Of two who add at once the second sees what the first has added. */
-    own_fd dir = open(p->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    own_fd lock = dir < 0 ? -1 : openat(dir, "approvals.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (lock < 0 || flock(lock, LOCK_EX) < 0)
-        return err_os(e, "lock %s", p->dir);
-    int r = read_list(dir, p, l, e);
+    CLEANUP(rewriting_done) struct rewriting w = {.dir = -1, .lock = -1};
+    int r = begin(&w, p, s->host, s->port, now_unix, e);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < l->count; i++)
-        if (!is_over(&l->item[i], now_unix) && (l->item[i].port != s->port || strcmp(l->item[i].host, s->host) != 0))
-            l->item[kept++] = l->item[i];
-    if (kept == STANDING_MAX)
-        return err_set(e, PALE_LIMIT, "%u answers stand in %s/%s already; write a rule, or take some out", STANDING_MAX, p->dir, p->name);
-    l->item[kept++] = *s;
-    l->count = kept;
-    buf_init(&text, LIST_BYTES_MAX);
-    standing_write(l, &text);
-    if (text.failed)
-        return err_nomem(e);
-    return fd_replace_file(dir, p->name, text.data, text.len, 0600, true, e);
+    if (w.list.count == STANDING_MAX)
+        return err_set(e, PALE_LIMIT, "%u answers stand in %s/%s already; write a rule, or `pale approvals forget` some", STANDING_MAX,
+                       p->dir, p->name);
+    w.list.item[w.list.count++] = *s;
+    return finish(&w, p, e);
+}
+
+int standing_remove(const struct standing_path *p, const char *host, uint16_t port, uint64_t now_unix, struct pale_err *e)
+{
+    CLEANUP(rewriting_done) struct rewriting w = {.dir = -1, .lock = -1};
+    int r = begin(&w, p, host, port, now_unix, e);
+    if (r == 0 && !w.found)
+        r = err_set(e, PALE_NOT_FOUND, "no answer about %s port %u stands in %s/%s", host, port, p->dir, p->name);
+    return r == 0 ? finish(&w, p, e) : r;
 }
 
 size_t standing_gather(const struct standing_of *of, uint64_t now_unix, struct standing *ret, size_t cap, uint64_t *ret_next,
@@ -206,7 +242,7 @@ size_t standing_gather(const struct standing_of *of, uint64_t now_unix, struct s
             trouble(arg, &e);
         for (size_t i = 0; r == 0 && i < l->count && n < cap; i++) {
             uint64_t until = l->item[i].until_unix;
-            if (is_over(&l->item[i], now_unix))
+            if (standing_is_over(&l->item[i], now_unix))
                 continue;
             ret[n++] = l->item[i];
             if (until && (!*ret_next || until < *ret_next))

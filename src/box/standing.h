@@ -59,6 +59,12 @@ int standing_read(const struct standing_path *p, struct standing_list *ret, stru
 /* Adds to a list, in place of what it says about the same host and port; what has expired goes. */
 int standing_add(const struct standing_path *p, const struct standing *s, uint64_t now_unix, struct pale_err *e) MUST_CHECK;
 
+/* Takes out what it says about this host and port. PALE_NOT_FOUND if it says nothing that still holds. */
+int standing_remove(const struct standing_path *p, const char *host, uint16_t port, uint64_t now_unix, struct pale_err *e) MUST_CHECK;
+
+/* Is its time over? */
+bool standing_is_over(const struct standing *s, uint64_t now_unix);
+
 /* All that stands for a box now, into ret, which has room for cap: of a yes and a no to the same the no counts. *ret_next: when the first
  * of them expires, 0: never. Returns how many. trouble (may be NULL) is called for each list that cannot be read. */
 size_t standing_gather(const struct standing_of *of, uint64_t now_unix, struct standing *ret, size_t cap, uint64_t *ret_next,

@@ -11,6 +11,7 @@
 #include "cli/herald.h"
 #include "cli/inquiry.h"
 #include "cli/interrupt.h"
+#include "cli/lookup.h"
 #include "cli/verbs.h"
 
 #define LOOK_EVERY_MS 500
@@ -193,6 +194,97 @@ static int answer(struct args *a, struct remote *r)
     return 0;
 }
 
+/* --- answers that stand --- */
+
+static int add_row(void *arg, enum verdict_scope scope, const struct standing *s)
+{
+    struct listing *out = arg;
+    char port[8], left[32];
+    if (out->is_json) {
+        json_begin_object(&out->json, NULL);
+        json_text(&out->json, "verdict", s->allow ? "allow" : "deny");
+        json_text(&out->json, "host", s->host);
+        json_u64(&out->json, "port", s->port);
+        json_text(&out->json, "scope", msg_verdict_scopes[scope]);
+        if (s->until_unix)
+            json_u64(&out->json, "until_unix_ms", s->until_unix * 1000);
+        json_end_object(&out->json);
+        return 0;
+    }
+    uint64_t now = clock_unix_ms() / 1000;
+    snprintf(port, sizeof(port), "%u", s->port);
+    table_cell(&out->table, s->allow ? "allow" : "deny");
+    table_cell(&out->table, s->host);
+    table_cell(&out->table, port);
+    table_cell(&out->table, msg_verdict_scopes[scope]);
+    table_cell(&out->table, s->until_unix > now ? number_show_ms((s->until_unix - now) * 1000, left, sizeof(left)) : "-");
+    return 0;
+}
+
+/* The lists are the user's own files, on the machine where the boxes are. */
+static int find_box(struct args *a, const struct remote *r, struct place *ret, struct pale_err *e)
+{
+    return r ? err_set(e, PALE_UNSUPPORTED, "answers that stand are looked at where the boxes are: run `pale approvals %s` there",
+                       a->word[0])
+             : lookup_box(a, a->word[1], ret, e);
+}
+
+static int standing(struct args *a, struct remote *r)
+{
+    static const char *const heads[] = {"ANSWER", "HOST", "PORT", "WHENEVER", "FOR"};
+    struct pale_err e = {0};
+    struct place p;
+    own_listing out = {0};
+    if (find_box(a, r, &p, &e) < 0)
+        return cli_fail(a, &e);
+    listing_init(&out, a, heads, 5);
+    return approval_standing(&p, add_row, &out, &e) < 0 ? cli_fail(a, &e) : listing_print(&out);
+}
+
+/* Where an answer stands, if it does. */
+struct whereabouts {
+    const char *host;
+    uint16_t port;
+    enum verdict_scope scope; /* APPLIES_ONCE: nowhere */
+};
+
+static int note_scope(void *arg, enum verdict_scope scope, const struct standing *s)
+{
+    struct whereabouts *w = arg;
+    if (strcmp(s->host, w->host) == 0 && s->port == w->port)
+        w->scope = scope;
+    return 0;
+}
+
+static int forget(struct args *a, struct remote *r)
+{
+    struct pale_err e = {0}, ignored;
+    struct place p;
+    struct inquiry_answer given;
+    struct whereabouts where = {.host = a->word[2]};
+    uint64_t port = 0;
+    if (read_answer(a, &given, &e) < 0 || find_box(a, r, &p, &e) < 0)
+        return cli_fail(a, &e);
+    if (args_has(a, "for") || args_has(a, "once") || !number_u64(a->word[3], UINT16_MAX, &port) || port == 0) {
+        err_set(&e, PALE_BAD_INPUT, "pale approvals forget BOX HOST PORT [--box|--project|--always]");
+        return cli_fail(a, &e);
+    }
+    enum verdict_scope scope = given.scope == APPLIES_ONCE ? APPLIES_BOX : given.scope;
+    where.port = (uint16_t)port;
+    int res = approval_forget(&p, scope, a->word[2], where.port, &e);
+    /* It may stand elsewhere. */
+    if (res == -PALE_NOT_FOUND && approval_standing(&p, note_scope, &where, &ignored) == 0 && where.scope != APPLIES_ONCE)
+        err_set(&e, PALE_NOT_FOUND, "no answer about %s port %u stands for that; one stands with --%s", a->word[2], where.port,
+                msg_verdict_scopes[where.scope]);
+    if (res < 0)
+        return cli_fail(a, &e);
+    if (a->json)
+        puts("{\"forgotten\":1}");
+    else
+        cli_note("forgotten: %s port %u (%s)", a->word[2], where.port, msg_verdict_scopes[scope]);
+    return 0;
+}
+
 /* Something that only an answer has. */
 static bool has_terms(const struct args *a)
 {
@@ -209,7 +301,8 @@ static int run_approvals(struct args *a)
         int min, max;
         bool answers;
         int (*run)(struct args *a, struct remote *r);
-    } acts[] = {{"list", 1, 1, false, list}, {"watch", 1, 1, false, watch}, {"allow", 2, 64, true, answer}, {"deny", 2, 64, true, answer}};
+    } acts[] = {{"list", 1, 1, false, list},   {"watch", 1, 1, false, watch},       {"allow", 2, 64, true, answer},
+                {"deny", 2, 64, true, answer}, {"standing", 2, 2, false, standing}, {"forget", 4, 4, true, forget}};
     struct pale_err e;
     own_remote r = {.fd = -1};
     char *only[] = {(char *)"list"};
@@ -237,10 +330,11 @@ const struct verb verb_approvals = {
     "approvals",
     "Trust",
     "what boxes ask, and your answers",
-    "[list] | watch [--notify] | allow|deny ID … [--once|--box|--project|--always] [--for TIME]",
+    "[list] | watch [--notify] | allow|deny ID … [SCOPE] [--for TIME] | standing BOX | forget BOX HOST PORT",
     "A connection that a rule asks about (verdict: ask) waits two minutes for you. list shows what is asked now, watch\n"
     "shows it as it comes. allow and deny answer for the connections that wait, or for whenever it is asked again; an\n"
-    "answer never opens what a policy does not ask about.",
+    "answer never opens what a policy does not ask about. standing shows which answers stand for a box, and forget takes\n"
+    "one back: it is asked again. SCOPE is one of --once, --box, --project and --always.",
     tables,
     0,
     64,

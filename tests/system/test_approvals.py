@@ -268,6 +268,59 @@ def test_deny_that_stands_is_not_asked_again(world):
     assert "the operator has said no to it" in out and questions(world) == [] and len(audit(world, "net.ask")) == 1
 
 
+def standing(pale, box="b"):
+    return [(s["verdict"], s["host"], s["port"], s["scope"], "until_unix_ms" in s) for s in pale.json("approvals", "standing", "--json", box)]
+
+
+def test_answers_that_stand_are_listed_and_taken_back(world):
+    world.create("c", "--policy", world.policy)
+    assert standing(world) == []
+    waiting = fetch(world, "http://good.test/x")
+    world.ok("approvals", "allow", asked(world)[0]["id"], "--box", "--for", "1h")
+    ended(waiting)
+    waiting = fetch(world, "https://good.test/x")
+    world.ok("approvals", "deny", asked(world)[0]["id"], "--always")
+    ended(waiting)
+    assert standing(world) == [("allow", "good.test", 80, "box", True), ("deny", "good.test", 443, "always", False)]
+    assert standing(world, "c") == [("deny", "good.test", 443, "always", False)]
+    shown = world.ok("approvals", "standing", "b").text
+    assert "ANSWER" in shown and "good.test" in shown and "always" in shown
+    assert world.net.canary in world.exec("b", *GET, "http://good.test/z", flags=["-q"], expect=0).text
+
+    # Not by another scope, and not what does not stand.
+    done = world.run("approvals", "forget", "b", "good.test", "443", expect=125)
+    assert "one stands with --always" in done.errors, done
+    assert "no answer about good.test port 81" in world.run("approvals", "forget", "b", "good.test", "81", expect=125).errors
+    for words in (("good.test", "0"), ("good.test", "x"), ("GOOD.test", "80"), ("good.test", "80", "--once"), ("good.test", "80", "--box", "--always"), ("good.test", "80", "--for", "1h")):
+        world.run("approvals", "forget", "b", *words, expect=125)
+    assert len(standing(world)) == 2
+
+    world.ok("approvals", "forget", "b", "good.test", "80")
+    assert standing(world) == [("deny", "good.test", 443, "always", False)]
+    again = fetch(world, "http://good.test/x")
+    assert asked(world)[0]["port"] == 80  # without a restart
+    again.terminate()
+    assert wait_until(lambda: questions(world) == [])
+    world.ok("approvals", "forget", "c", "good.test", "443", "--always")
+    assert standing(world) == standing(world, "c") == []
+    again = fetch(world, "https://good.test/x")
+    assert asked(world)[0]["port"] == 443
+    again.terminate()
+    assert [a["standing"] for a in audit(world, "net.answers")] == [1, 2, 1, 0]
+
+
+def test_an_answer_that_is_taken_back_cuts_what_it_had_opened(world):
+    first = fetch(world, "telnet://echo.test:9999")
+    world.ok("approvals", "allow", asked(world, "echo.test")[0]["id"], "--box")
+    first.terminate()
+    lasts = world.start("exec", "-q", "b", "--", "python3", "-c",
+                        "import socket\ns=socket.create_connection(('echo.test',9999)); s.send(b'a'); print(s.recv(9), flush=True)\ntry: print(s.recv(9))\nexcept OSError as e: print(e)",
+                        stdout=subprocess.PIPE)
+    assert lasts.stdout.readline() == b"b'a'\n"
+    world.ok("approvals", "forget", "b", "echo.test", "9999")
+    assert lasts.wait(20) == 0
+
+
 def test_a_standing_answer_reaches_connections_that_wait_in_other_boxes(world):
     world.create("c", "--policy", world.policy)
     here, there = fetch(world, "http://good.test/x"), fetch(world, "http://good.test/x", "c")
