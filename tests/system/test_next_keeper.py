@@ -15,7 +15,7 @@ import pytest
 import harness
 
 ASK_GO, ASK_LIST, ASK_SAVED, ASK_KEPT, TELL_ERROR, TELL_DONE = 149, 156, 157, 158, 196, 199
-GET_READY_S = 0.5  # it needs some milliseconds
+GET_READY_S = 0.5  # it needs some milliseconds for what there is to do then
 
 
 def frame(kind, data=b""):
@@ -36,7 +36,11 @@ class Next:
         theirs.close()
         if a_list is not None:
             self.ours.sendall(frame(ASK_LIST, a_list))
+        if a_list:
+            harness.wait_until(lambda: self.builder() or self.process.poll() is not None, 30)
         time.sleep(GET_READY_S)
+        if not a_list:
+            harness.wait_until(lambda: not self.builder(), 30)  # those that write the maps of ids are gone again
 
     def go(self, lock="lock"):
         with open(self.state / lock, "r+b") as held:
@@ -66,7 +70,10 @@ class Next:
     def builder(self):
         """The process that builds the wall, if it has begun to."""
         task = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return [int(pid) for pid in task.read_text().split()]
+        try:
+            return [int(pid) for pid in task.read_text().split()]
+        except OSError:
+            return []  # it has ended
 
 
 @pytest.fixture
