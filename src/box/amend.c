@@ -124,7 +124,9 @@ static int change_stopped(const struct amend *a, const struct amend_policy *x, s
     int r = layerdir_allot(a->place, &x->new, e);
     if (r == 0)
         r = amend_record(a, amend_event(&x->old, &x->new), fill, x, e);
-    return r < 0 ? r : write_policy(a, &x->new, "policy", e);
+    if (r == 0)
+        r = write_policy(a, &x->new, "policy", e);
+    return r == 0 && fsync(a->dir_fd) < 0 ? err_os(e, "write %s to the disk", a->place->state) : r;
 }
 
 /* What can hold at once is the keeper's to say. A file that is left by who was killed here is of no use to anybody, and replaced by the

@@ -54,6 +54,7 @@ int change_save(struct change *c, struct pale_err *e)
     if (r == 0) {
         own_close(&c->told_fd);
         close_kept(c);
+        c->saved = true;
     }
     return r;
 }
@@ -198,9 +199,20 @@ static void let_go(struct change *c)
         (void)!reach_let_go(&c->next, c->halted.lock_fd, &ignored);
 }
 
+/* Who has built by a list that was never saved is not needed; change_resume starts another. */
+static void give_up_next(struct change *c)
+{
+    const char *caller = c->next.caller;
+    reach_close(&c->next);
+    reach_init(&c->next);
+    c->next.caller = caller;
+}
+
 void change_restart(struct change *c)
 {
     struct pale_err ignored;
+    if (c->planned && !c->saved)
+        give_up_next(c);
     let_go(c);
     if (c->next.wants_list)
         (void)!reach_tell_saved(&c->next, &ignored);
@@ -259,10 +271,7 @@ int change_plan(struct change *c, int *ret, struct pale_err *e)
 
 int change_unplan(struct change *c, struct pale_err *e)
 {
-    const char *caller = c->next.caller;
-    reach_close(&c->next);
-    reach_init(&c->next);
-    c->next.caller = caller;
+    give_up_next(c);
     if (c->next_open[0])
         (void)!layerdir_remove(c->place, c->next_open, NULL);
     c->planned = c->next_made = false;
@@ -287,7 +296,9 @@ static int keep_closed(struct change *c, const char *id, struct pale_err *e)
 
 int change_carry_out(struct change *c, struct pale_err *e)
 {
-    let_go(c);
+    /* An open layer that stays is the box's own, whatever becomes of the plan: nobody joins it to others before the list says so. */
+    if (c->closing[0])
+        let_go(c);
     int r = c->closing[0] ? keep_closed(c, c->closing, e) : 0;
     if (r == 0 && c->next_open[0] && !c->next_made)
         r = layerdir_make(c->place, c->next_open, &c->policy, true, e);

@@ -30,9 +30,10 @@ struct change {
     char closing[LAYER_ID_LEN + 1];   /* the one that is to be closed by the plan; or "" */
     bool planned;                     /* the stack is as it is to be, … */
     bool next_made;                   /* … and the layer is there */
-    int told_fd;                      /* the audit log, where we wrote it and it is to be synced before the effect; else -1 */
-    int kept[LAYERDIR_KEPT];          /* the same of the layer that is closed */
-    int state_fd;                     /* what is to be synced before anybody hears that it is done; else -1 */
+    bool saved;
+    int told_fd;             /* the audit log, where we wrote it and it is to be synced before the effect; else -1 */
+    int kept[LAYERDIR_KEPT]; /* the same of the layer that is closed */
+    int state_fd;            /* what is to be synced before anybody hears that it is done; else -1 */
 };
 #define own_change CLEANUP(change_done) struct change
 void change_done(struct change *c);

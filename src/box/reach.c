@@ -37,9 +37,9 @@ void reach_close(struct reach *r)
 {
     own_close(&r->fd);
     /* It has heard that it is not needed, and is our child. */
-    while (r->waits && waitpid(r->starting, NULL, 0) < 0 && errno == EINTR)
+    while (r->wants_disk && waitpid(r->starting, NULL, 0) < 0 && errno == EINTR)
         ;
-    r->waits = false;
+    r->waits = r->wants_list = r->wants_disk = false;
     buf_done(&r->in);
 }
 
@@ -223,9 +223,9 @@ int reach_receive_home(struct reach *r, int *ret_fd, struct pale_err *e)
     struct frame f;
     ssize_t n = handing_receive(r->fd, r->first, sizeof(r->first), &low, 0);
     *ret_fd = -1;
-    if (n < 0)
+    if (n < 0 && errno != ECONNRESET)
         return err_os(e, "talk to the keeper");
-    r->in.len = (size_t)n;
+    r->in.len = n < 0 ? 0 : (size_t)n;
     int res = reach_receive(r, &f, e);
     if (res == 0 && low >= 0)
         *ret_fd = fcntl(low, F_DUPFD_CLOEXEC, HOME_ABOVE);

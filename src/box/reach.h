@@ -37,7 +37,8 @@ int reach_started(struct reach *r, const struct place *p, struct pale_err *e) MU
 
 /* In steps, for who changes a box that still runs: a keeper that gets itself ready, and builds what it can if it is told how the list of
  * layers will look. It touches nothing of the box before it is let go, with the lock that the caller holds on the box and may close then;
- * uses no layer before the list is saved; gives the box to nobody before that is on the disk; and ends if it hears nothing. */
+ * gives the box to nobody before it has heard that the list is saved and on the disk; and ends if it hears nothing. Who lets it go before
+ * the list is saved has told it of a new open layer. */
 int reach_start_next(struct reach *r, const struct place *p, int home_fd, struct pale_err *e) MUST_CHECK;
 int reach_tell_list(struct reach *r, const void *list, size_t n, struct pale_err *e) MUST_CHECK;
 int reach_let_go(struct reach *r, int lock_fd, struct pale_err *e) MUST_CHECK;

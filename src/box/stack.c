@@ -20,7 +20,6 @@
 #include "base/weak.h"
 
 #define STACK_FILE "stack"
-#define STACK_YOUNG_MS 60000 /* after so long every file system has written it by itself */
 #define STACK_LOCK "stack.lock"
 #define STACK_TEXT_MAX (4u << 20)
 #define STACK_HEAD "pale stack 1\n"
@@ -424,13 +423,12 @@ static int64_t ms_of(const struct timespec *t)
 int stack_keep(const char *state, int policy_fd, struct pale_err *e)
 {
     struct stat list, policy;
-    struct timespec now;
     own_fd dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir < 0 || fstat(policy_fd, &policy) < 0 || clock_gettime(CLOCK_REALTIME, &now) < 0)
+    if (dir < 0 || fstat(policy_fd, &policy) < 0)
         return err_os(e, "look at %s", state);
     if (fstatat(dir, STACK_FILE, &list, AT_SYMLINK_NOFOLLOW) < 0)
         return errno == ENOENT ? 0 : err_os(e, "look at %s/" STACK_FILE, state);
-    if (ms_of(&list.st_ctim) < ms_of(&policy.st_ctim) || ms_of(&now) - ms_of(&list.st_ctim) > STACK_YOUNG_MS)
+    if (ms_of(&list.st_ctim) < ms_of(&policy.st_ctim))
         return 0;
     return fsync(dir) < 0 ? err_os(e, "write %s to the disk", state) : 0;
 }

@@ -79,8 +79,8 @@ int stack_save_after(const struct place *p, const struct stack *s, const int *fd
 /* The digest of its text in this state folder. */
 int stack_digest(const char *state, char ret[SHA256_HEX], struct pale_err *e) MUST_CHECK;
 
-/* Whoever has replaced it just now may have been killed before it was on the disk: it is when this returns. A box that was made with it has
- * its policy, open as policy_fd, since then, and then it lay there before. */
+/* Whoever has replaced it may have been killed before it was on the disk: it is when this returns. One that is older than the box's policy,
+ * open as policy_fd, has lain there since: who gives a box a policy syncs the folder. */
 int stack_keep(const char *state, int policy_fd, struct pale_err *e) MUST_CHECK;
 
 /* How long ago that was; below 0: never, or by another clock. */

@@ -381,6 +381,8 @@ int question_reread(struct keeper *k, struct pale_err *e) MUST_CHECK;
 /* --- reload.c: what changes under a box that runs --- */
 /* How it stands when the box starts. Fails if it is cut off and cannot be held to that. */
 int reload_init(struct keeper *k, struct pale_err *e) MUST_CHECK;
+/* Is it still as it was read then? */
+bool reload_is_now(const struct keeper *k);
 /* Looks at the state folder again: a change there is written to the audit, and holds. */
 int reload_now(struct keeper *k, struct pale_err *e) MUST_CHECK;
 

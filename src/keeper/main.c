@@ -520,6 +520,9 @@ static int stage_serve(struct keeper *k, struct pale_err *e)
     int r = k->once ? 0 : client_listen(k, e);
     if (r < 0)
         return r;
+    /* Who cuts boxes off tells those that listen. */
+    if (!k->once && !reload_is_now(k))
+        return err_set(e, PALE_BUSY, "box %s was cut off, or let out again, while it was started; try again", k->name);
     if (!k->once)
         handover_done(k);
     sigemptyset(&mask);

@@ -26,6 +26,11 @@ int reload_init(struct keeper *k, struct pale_err *e)
     return 0;
 }
 
+bool reload_is_now(const struct keeper *k)
+{
+    return is_weak(k->weaken, WEAKEN_GATE_CUT) || cutoff_of(k->state_dir, k->user_dir) == k->wayout.cut;
+}
+
 static int record_cut(struct keeper *k, unsigned now, struct pale_err *e)
 {
     unsigned was = k->wayout.cut, more = now & ~was, less = was & ~now;

@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -18,6 +19,9 @@
 #include "wire/frame.h"
 
 #define STARTER 3 /* the descriptor */
+
+/* A list takes a disk's time to write. The box cannot wait for ever for one who is stopped, or hangs. */
+#define PATIENCE_S 30
 
 /* One word with its text, and the descriptor that came along or -1. */
 static int hear(uint8_t word, struct buf *text, int *ret_fd, struct pale_err *e)
@@ -57,10 +61,13 @@ static int check_lock(const struct keeper *k, int fd, struct pale_err *e)
 
 int succession_lock(const struct keeper *k, int *ret_fd, struct pale_err *e)
 {
+    static const struct timeval patience = {.tv_sec = PATIENCE_S};
     own_fd fd = -1;
     int r = hear(ASK_GO, NULL, &fd, e);
     if (r == 0)
         r = check_lock(k, fd, e);
+    if (r == 0 && setsockopt(STARTER, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0)
+        r = err_os(e, "set how long to wait for the list of layers");
     if (r == 0)
         *ret_fd = take_fd(&fd);
     return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a keeper hears from whoever has started it before its box can be (box/reach.h, reach_start_next), in this order. One that hears
- * something else, or that the other has hung up, is not needed any more: PALE_GONE. */
+ * something else, or that the other has hung up, is not needed any more: PALE_GONE. So is one that has the box's lock and hears nothing for
+ * half a minute. */
 #pragma once
 
 #include "base/buf.h"

@@ -281,17 +281,27 @@ static int await_layers(void *arg, struct pale_err *e)
     return await_keeper(arg, e);
 }
 
+/* Gives up: a life without the keeper. Once more after every change of ids, which clears it, the last being that of whoever joins layers. A
+ * keeper that died before has closed the pipe that we read next. */
+static int tie_life(const struct wall_plan *plan, struct pale_err *e)
+{
+    return !is_weak(plan->weaken, WEAKEN_DEATH) && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? err_os(e, "tie the box's life to its keeper's")
+                                                                                        : 0;
+}
+
 /* Needs: the keeper has put us into the box's cgroup, which then becomes the root of what the box sees. That may take the kernel
- * longer than all the mounts, which are made meanwhile. Gives up: the host's cgroups. */
+ * longer than all the mounts, which are made meanwhile. Gives up: the host's cgroups, and a life without the keeper. */
 static int enter_cgroup(const struct builder *b, struct pale_err *e)
 {
-    int r = await_keeper(b, e);
+    int r = tie_life(b->plan, e);
+    if (r == 0)
+        r = await_keeper(b, e);
     if (r == 0 && !is_weak(b->plan->weaken, WEAKEN_CGROUPNS) && unshare(CLONE_NEWCGROUP) < 0)
         r = err_os(e, "make the box's cgroup namespace");
     return r;
 }
 
-/* Needs: the keeper has mapped our ids. Gives up: the host's session and groups, a life without the keeper, and being seen to mount. */
+/* Needs: the keeper has mapped our ids. Gives up: the host's session and groups, and being seen to mount. */
 static int settle(const struct wall_plan *plan, struct pale_err *e)
 {
     if (setsid() < 0)
@@ -306,11 +316,9 @@ static int settle(const struct wall_plan *plan, struct pale_err *e)
     /* Changing ids hides a process's /proc entries even from itself in a new namespace; nothing foreign runs here yet. */
     if (prctl(PR_SET_DUMPABLE, 1) < 0)
         return err_os(e, "prctl");
-    /* After the change of ids, which would clear it. A keeper that died before has closed the pipe we read last. */
-    if (!is_weak(plan->weaken, WEAKEN_DEATH) && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-        return err_os(e, "tie the box's life to its keeper's");
     umask(022);
-    return mounts_make_private(e);
+    int r = tie_life(plan, e);
+    return r < 0 ? r : mounts_make_private(e);
 }
 
 static int build(struct builder *b, struct pale_err *e)

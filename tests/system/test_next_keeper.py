@@ -13,6 +13,7 @@ import time
 import pytest
 
 import harness
+from past_play import INJECT
 
 ASK_GO, ASK_LIST, ASK_SAVED, ASK_KEPT, TELL_ERROR, TELL_DONE = 149, 156, 157, 158, 196, 199
 GET_READY_S = 0.5  # it needs some milliseconds for what there is to do then
@@ -167,6 +168,41 @@ def test_one_that_hears_nonsense_ends(stopped, a_list, says):
     assert kind == TELL_ERROR and says in text, text
     assert nobody.process.wait(10) == 125
     assert nobody.looks() == nobody.before
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_box_that_is_cut_off_while_its_next_keeper_waits_is_not_started_by_it(stopped, ahead):
+    next_one = Next(stopped, "b", stack_of(stopped) if ahead else b"")
+    next_one.go()
+    next_one.ours.sendall(frame(ASK_SAVED))
+    time.sleep(GET_READY_S)
+    cutting = stopped.start("panic")  # it waits for somebody to tell
+    assert harness.wait_until((stopped.root / "state" / "pale" / "panic").exists, 10), list(stopped.root.rglob("panic"))
+    kind, text = next_one.saved(ASK_KEPT)
+    assert kind == TELL_ERROR and "was cut off" in text, text
+    assert next_one.process.wait(10) == 125
+    assert cutting.wait(30) == 0
+    stopped.sh("b", "true")
+    assert stopped.info("b")["cut"] == "panic"
+
+
+def test_a_restore_that_fails_has_not_touched_the_open_layer(pale, hostdir):
+    """… although nothing was in it, and the wall is built for it: with a volume, for which a folder is made that the snapshot does not have."""
+    if not INJECT.exists():
+        pytest.skip("the fault injector is not built")
+    pale.create("b", "--no-autosave")
+    pale.sh("b", "echo 0 > ~/f")
+    pale.ok("snapshot", "b", "one")
+    pale.ok("stop", "b")
+    pale.ok("policy", "set", "b", f"volumes={hostdir}:/home/agent/work/vol:rw")
+    pale.sh("b", "chmod 700 ~/work")
+    pale.ok("snapshot", "b", "two")
+    rename = 264  # renameat, by which the list gets its name
+    words = [INJECT, "--limit", "10000", "--report", pale.root / "report", "fail", "cli", f"{rename}:1", "28", "--", pale.program, "exec", "-q", "b", "--", "true", "::",
+             pale.program, "restore", "b", "one"]
+    done = subprocess.run(list(map(str, words)), env=pale.env, cwd=pale.home, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+    assert b"No space left" in done.stderr, done
+    assert pale.sh("b", "stat -c %a ~/work").text.strip() == "700"
 
 
 def test_another_lock_is_not_the_boxs(stopped):

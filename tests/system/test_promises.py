@@ -85,6 +85,13 @@ def test_a_box_ends_with_its_keeper_and_init(pale, box, who):
     assert wait_until(lambda: not processes_of(pale.root)), processes_of(pale.root)
 
 
+@pytest.mark.basic
+def test_a_box_ends_with_its_keeper_even_if_its_init_stands_still(pale, box):
+    os.kill(pale.info(box)["init_pid"], signal.SIGSTOP)  # it could not see that its wire is gone
+    os.kill(pale.info(box)["keeper_pid"], signal.SIGKILL)
+    assert wait_until(lambda: not processes_of(pale.root)), processes_of(pale.root)
+
+
 def test_a_one_shot_box_ends_with_its_client(pale):
     p = pale.start("run", "--", "python3", "-c", ESCAPEE)
     assert p.stdout.readline() == b"up\n"
