@@ -49,9 +49,9 @@ def pytest_runtest_call(item):
 def session_root():
     root = tempfile.mkdtemp(prefix=f"plt-{os.environ.get('PALE_TEST_TAG', 'x')}-", dir="/tmp")
     yield pathlib.Path(root)
-    left = harness.wait_until(lambda: not harness.processes_of(root)) or harness.processes_of(root)
+    left = harness.all_gone(root)
     shutil.rmtree(root, ignore_errors=True)
-    assert left is True, f"left at the end of the session: {left}"
+    assert not left, f"left at the end of the session: {left}"
     assert not os.path.exists(root), "the session's folder could not be removed"
 
 
@@ -111,8 +111,7 @@ def pale_in(root):
         yield p
     finally:
         trouble = p.end()
-        harness.wait_until(lambda: not harness.processes_of(root))
-        left = harness.processes_of(root)
+        left = harness.all_gone(root)
         for pid in left:
             harness.kill_quietly(pid)
         ids = p.ids()
