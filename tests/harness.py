@@ -21,6 +21,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("PALE_BUILD", ROOT / "build" / "src")).resolve()
 WEAK = pathlib.Path(os.environ.get("PALE_BUILD_WEAK", ROOT / "build-weak" / "src")).resolve()
+TMP = os.environ.get("PALE_TEST_TMP", "/tmp")  # for all that a test has for itself
 TIMEOUT = 30
 # Root of the machine, not of a user namespace that calls one id so.
 REAL_ROOT = os.geteuid() == 0 and open("/proc/self/uid_map").read().split()[:2] == ["0", "0"]

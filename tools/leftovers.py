@@ -39,7 +39,7 @@ def processes(tag, uids):
             continue
         ours = st["uid"] in uids
         if st["name"].startswith("pale"):
-            ours = ours or f"/tmp/plt-{tag}-".encode() in read(f"/proc/{n}/cmdline") + read(f"/proc/{n}/environ")
+            ours = ours or f"/plt-{tag}-".encode() in read(f"/proc/{n}/cmdline") + read(f"/proc/{n}/environ")
             above = stat_of(st["parent"])
             ours = ours or (st["name"] == "pale-init" and (not above or not above["name"].startswith("pale")))
         if ours:
@@ -73,7 +73,7 @@ def users(tag):
 
 def files(tag):
     found = {}
-    for place in ("/tmp", "/var/tmp", "/dev/shm", os.path.expanduser("~")):
+    for place in ("/tmp", "/var/tmp", "/dev/shm", "/home", os.path.expanduser("~")):
         for name in os.listdir(place):
             if name.startswith((f"plt-{tag}", f".plt-{tag}", "pale-demo.")):
                 found[f"{place}/{name}"] = f"{place}/{name}"
