@@ -67,4 +67,4 @@ install: build
 	@DESTDIR="$(DESTDIR)" meson install -C build
 
 clean:
-	@rm -rf build build-weak build-asan build-fuzz build-guest build-peers
+	@rm -rf build build-weak build-asan build-fuzz build-replay build-guest build-peers

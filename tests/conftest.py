@@ -47,11 +47,11 @@ def pytest_runtest_call(item):
 
 @pytest.fixture(scope="session")
 def session_root():
-    root = tempfile.mkdtemp(prefix=f"plt-{os.environ.get('PALE_TEST_TAG', 'x')}-", dir="/tmp")
+    root = tempfile.mkdtemp(prefix=f"plt-{os.environ.get('PALE_TEST_TAG', 'x')}-", dir=harness.TMP)
     yield pathlib.Path(root)
-    left = harness.wait_until(lambda: not harness.processes_of(root)) or harness.processes_of(root)
+    left = harness.all_gone(root)
     shutil.rmtree(root, ignore_errors=True)
-    assert left is True, f"left at the end of the session: {left}"
+    assert not left, f"left at the end of the session: {left}"
     assert not os.path.exists(root), "the session's folder could not be removed"
 
 
@@ -73,6 +73,8 @@ def canary():
 @contextlib.contextmanager
 def folder_at_home():
     homes = [pwd.getpwuid(os.geteuid()).pw_dir, os.path.expanduser("~")]
+    if "PALE_TEST_TMP" in os.environ:  # there are the homes that were made for the tests; root's is another
+        homes = homes[::-1]
     home = next(h for h in homes if os.access(h, os.W_OK))
     path = pathlib.Path(tempfile.mkdtemp(prefix=f".plt-{os.environ.get('PALE_TEST_TAG', 'x')}-", dir=home))
     try:
@@ -111,8 +113,7 @@ def pale_in(root):
         yield p
     finally:
         trouble = p.end()
-        harness.wait_until(lambda: not harness.processes_of(root))
-        left = harness.processes_of(root)
+        left = harness.all_gone(root)
         for pid in left:
             harness.kill_quietly(pid)
         ids = p.ids()

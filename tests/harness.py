@@ -21,6 +21,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUILD = pathlib.Path(os.environ.get("PALE_BUILD", ROOT / "build" / "src")).resolve()
 WEAK = pathlib.Path(os.environ.get("PALE_BUILD_WEAK", ROOT / "build-weak" / "src")).resolve()
+TMP = os.environ.get("PALE_TEST_TMP", "/tmp")  # for all that a test has for itself
 TIMEOUT = 30
 # Root of the machine, not of a user namespace that calls one id so.
 REAL_ROOT = os.geteuid() == 0 and open("/proc/self/uid_map").read().split()[:2] == ["0", "0"]
@@ -179,22 +180,32 @@ class Pale:
 # --- what is left behind ---
 
 
-def cmdline(pid):
+def read_proc(pid, name):
+    """Plainly: this is read of every process on the machine, after every test."""
     try:
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+        fd = os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        return []
+        return b""
+    try:
+        found = b""
+        while more := os.read(fd, 1 << 16):
+            found += more
+        return found
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+
+
+def cmdline(pid):
+    return read_proc(pid, "cmdline").split(b"\0")[:-1]
 
 
 def stat_of(pid):
     """(name, state, parent) or None."""
-    try:
-        text = pathlib.Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return None
-    head, _, tail = text.rpartition(")")
+    head, _, tail = read_proc(pid, "stat").rpartition(b")")
     fields = tail.split()
-    return head.partition("(")[2], fields[0], int(fields[1])
+    return (head.partition(b"(")[2].decode("utf-8", "replace"), fields[0].decode(), int(fields[1])) if fields else None
 
 
 def pids():
@@ -206,19 +217,16 @@ def processes_of(root):
     mark = str(root).encode()
     mine = set()
     table = {}
+    kernel = 2 if (stat_of(2) or ("",))[0] == "kthreadd" else None
     for pid in pids():
         st = stat_of(pid)
-        if not st or st[1] == "Z":
+        if not st or st[1] == "Z" or st[2] == kernel:
             continue
         table[pid] = st
         words = cmdline(pid)
         if not st[0].startswith("pale") and not (words and b"pale" in os.path.basename(words[0])):
             continue
-        try:
-            environ = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
-        except OSError:
-            environ = b""
-        if any(mark in w for w in words) or mark in environ:
+        if any(mark in w for w in words) or mark in read_proc(pid, "environ"):
             mine.add(pid)
     grown = True
     while grown:
@@ -235,6 +243,14 @@ def wait_until(condition, seconds=5, every=0.02):
         if value or time.monotonic() > until:
             return value
         time.sleep(every)
+
+
+def all_gone(root, seconds=5):
+    """Waits until no process serves a home below root. Returns those that still do."""
+    until = time.monotonic() + seconds
+    while (left := processes_of(root)) and time.monotonic() < until:
+        time.sleep(0.02)
+    return left
 
 
 def mounts():

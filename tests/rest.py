@@ -261,6 +261,10 @@ STATUS_LINE = re.compile(rb"HTTP/1\.1 ([1-5][0-9][0-9]) [A-Z][A-Za-z ]*")
 HEADER_LINE = re.compile(rb"([A-Za-z0-9-]+): ([\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?)")
 
 
+class Cut(AssertionError):
+    """An answer ended before its end."""
+
+
 class Wire:
     """A connection on which anything may be sent; answers are read strictly."""
 
@@ -292,13 +296,16 @@ class Wire:
 
     def line(self):
         while b"\r\n" not in self.rest:
-            assert len(self.rest) < 65536 and self.more(), f"the answer is cut: {self.rest[:300]!r}"
+            assert len(self.rest) < 65536, f"a line without end: {self.rest[:300]!r}"
+            if not self.more():
+                raise Cut(f"the answer is cut: {self.rest[:300]!r}")
         line, _, self.rest = self.rest.partition(b"\r\n")
         return line
 
     def exactly(self, n):
         while len(self.rest) < n:
-            assert self.more(), f"the body is cut: {len(self.rest)} of {n} bytes"
+            if not self.more():
+                raise Cut(f"the body is cut: {len(self.rest)} of {n} bytes")
         data, self.rest = self.rest[:n], self.rest[n:]
         return data
 
@@ -312,8 +319,8 @@ class Wire:
             if int(size, 16) == 0:
                 return body
 
-    def answer(self, method="GET"):
-        """The next answer; None if the connection ended instead."""
+    def answer(self, method="GET", has_left=False):
+        """The next answer; None if the connection ended instead. Whoever has said that he sends no more has left: a stream may end for him."""
         while not self.rest:
             if not self.more():
                 return None
@@ -331,7 +338,11 @@ class Wire:
             assert method == "HEAD" or not (length or coding), a
             return a
         assert length is not None or coding == "chunked", a
-        a.body = self.chunks() if coding else self.exactly(int(length))
+        try:
+            a.body = self.chunks() if coding else self.exactly(int(length))
+        except Cut:
+            if not (has_left and coding):
+                raise
         return a
 
     def ended(self):

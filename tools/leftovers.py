@@ -39,7 +39,7 @@ def processes(tag, uids):
             continue
         ours = st["uid"] in uids
         if st["name"].startswith("pale"):
-            ours = ours or f"/tmp/plt-{tag}-".encode() in read(f"/proc/{n}/cmdline") + read(f"/proc/{n}/environ")
+            ours = ours or f"/plt-{tag}-".encode() in read(f"/proc/{n}/cmdline") + read(f"/proc/{n}/environ")
             above = stat_of(st["parent"])
             ours = ours or (st["name"] == "pale-init" and (not above or not above["name"].startswith("pale")))
         if ours:
@@ -73,7 +73,7 @@ def users(tag):
 
 def files(tag):
     found = {}
-    for place in ("/tmp", "/var/tmp", "/dev/shm", os.path.expanduser("~")):
+    for place in ("/tmp", "/var/tmp", "/dev/shm", "/home", os.path.expanduser("~")):
         for name in os.listdir(place):
             if name.startswith((f"plt-{tag}", f".plt-{tag}", "pale-demo.")):
                 found[f"{place}/{name}"] = f"{place}/{name}"
@@ -95,15 +95,15 @@ CHECKS = {"processes": lambda tag, uids, _: processes(tag, uids), "mounts": lamb
           "users": lambda tag, *_: users(tag), "files": lambda tag, *_: files(tag)}
 
 
-def picture(tag, uids=(), ids=()):
-    return {name: take(tag, set(uids), set(ids)) for name, take in CHECKS.items()}
+def picture(tag, uids=(), ids=(), kinds=tuple(CHECKS)):
+    return {name: CHECKS[name](tag, set(uids), set(ids)) for name in kinds}
 
 
-def difference(before, tag, uids=(), ids=(), seconds=5):
+def difference(before, tag, uids=(), ids=(), kinds=tuple(CHECKS), seconds=5):
     """{kind: [what is new]} after giving what is on its way out some time."""
     until = time.monotonic() + seconds
     while True:
-        after = picture(tag, uids, ids)
+        after = picture(tag, uids, ids, kinds)
         new = {kind: sorted(after[kind][k] for k in after[kind].keys() - before[kind].keys()) for kind in after}
         if not any(new.values()) or time.monotonic() > until:
             return new

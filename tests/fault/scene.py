@@ -54,7 +54,7 @@ class Outcome:
 
 class Scene:
     def __init__(self, build=harness.BUILD, weaken=None):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix=f"plt-{TAG}-f", dir="/tmp"))
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix=f"plt-{TAG}-f", dir=harness.TMP))
         self.pale = harness.Pale(self.root, build)
         self.pale.env["PLANTED"] = "canary"
         if weaken:

@@ -429,7 +429,7 @@ def test_a_folder_that_becomes_a_symlink_leads_nowhere(pale, hostdir, root):
     before = tree(victim)
     live(pale, hostdir, """
 import os, time
-until = time.time() + 8
+until = time.time() + 4
 os.mkdir('real'); os.symlink(%r, 'link')
 n = 0
 while time.time() < until:

@@ -19,12 +19,12 @@ from harness import REAL_ROOT, processes_of, wait_until
 
 @pytest.mark.once
 @pytest.mark.limit(100)
-def test_10_gib_of_output_to_a_fast_reader(pale):
+def test_more_output_than_32_bits_count_to_a_fast_reader(pale):
     box = pale.create("b", "--output", "64M")
     began = time.monotonic()
-    done = pale.exec(box, "head", "-c", str(10 << 30), "/dev/zero", timeout=90)
+    done = pale.exec(box, "head", "-c", str(5 << 30), "/dev/zero", timeout=90)
     assert done.code == 0 and len(done.out) == 64 << 20
-    assert re.search(r"output cut at 64MiB; (9\.9|10)\S* ?GiB more were dropped", done.errors), done.errors[-300:]
+    assert re.search(r"output cut at 64MiB; (4\.9|5)\S* ?GiB more were dropped", done.errors), done.errors[-300:]
     assert time.monotonic() - began < 60
 
 

@@ -99,8 +99,8 @@ def test_go(pale, box):
     out = work(pale, box, r"""
         export PATH=$PATH:/usr/local/go/bin GOFLAGS=-mod=mod GOTOOLCHAIN=local
         mkdir g; cd g; go mod init x 2>/dev/null
-        printf 'package main\nimport "fmt"\nfunc main() { c := make(chan int); go func() { c <- 42 }(); fmt.Println(<-c) }\n' > main.go
-        go build -o prog && ./prog""", timeout=170)
+        printf 'package main\nfunc main() { c := make(chan int); go func() { c <- 42 }(); println(<-c) }\n' > main.go
+        go build -o prog && ./prog 2>&1""", timeout=170)
     assert out == "42\n"
 
 
