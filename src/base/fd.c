@@ -125,32 +125,37 @@ int fd_open_real_dir(const char *path)
     return open_resolved(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
 }
 
-/* What has grown and is not on its way when a journal commits takes another commit. */
-static void send_off(const int *fds, size_t count)
+static bool is_on_one(int fd, const struct fd_after *a)
 {
-    for (size_t i = 0; i < count; i++)
-        (void)!sync_file_range(fds[i], 0, 0, SYNC_FILE_RANGE_WRITE); /* folders have none, and need none */
+    struct stat first, other;
+    bool one = fstat(fd, &first) == 0;
+    for (size_t i = 0; one && i < a->count; i++)
+        one = fstat(a->fds[i], &other) == 0 && other.st_dev == first.st_dev;
+    return one;
 }
 
-static bool sync_all(const int *fds, size_t count)
+/* Every call has a disk empty its cache, also if there was nothing to write: one for all is cheaper where it may be. */
+static bool sync_with(int fd, const struct fd_after *a)
 {
-    for (size_t i = 0; i < count; i++)
-        if (fsync(fds[i]) < 0)
-            return false;
-    return true;
+    if (a->is_calm && a->count && is_on_one(fd, a))
+        return syncfs(fd) == 0;
+    /* What has grown and is not on its way when a journal commits takes another commit. Folders have nothing to send off. */
+    for (size_t i = 0; i < a->count; i++)
+        (void)!sync_file_range(a->fds[i], 0, 0, SYNC_FILE_RANGE_WRITE);
+    bool done = fsync(fd) == 0;
+    for (size_t i = 0; done && i < a->count; i++)
+        done = fsync(a->fds[i]) == 0;
+    return done;
 }
 
-/* The new file first of those that are to be on the disk: the commit that this takes holds what was done to the others before. */
-static int replace(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, const int *fds, size_t count,
-                   struct pale_err *e)
+static int replace(int dirfd, const char *name, const void *p, size_t n, mode_t mode, const struct fd_after *after, struct pale_err *e)
 {
     char tmp[300];
     snprintf(tmp, sizeof(tmp), ".%s.%d.new", name, (int)getpid());
     own_fd fd = openat(dirfd, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, mode);
     if (fd < 0)
         return err_os(e, "create %s", tmp);
-    send_off(fds, count);
-    if (!fd_write_full(fd, p, n) || (durable && fsync(fd) < 0) || !sync_all(fds, count) || renameat(dirfd, tmp, dirfd, name) < 0) {
+    if (!fd_write_full(fd, p, n) || (after && !sync_with(fd, after)) || renameat(dirfd, tmp, dirfd, name) < 0) {
         int r = err_os(e, "write %s", name);
         unlinkat(dirfd, tmp, 0);
         return r;
@@ -160,12 +165,13 @@ static int replace(int dirfd, const char *name, const void *p, size_t n, mode_t 
 
 int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e)
 {
-    return replace(dirfd, name, p, n, mode, durable, NULL, 0, e);
+    static const struct fd_after nothing;
+    return replace(dirfd, name, p, n, mode, durable ? &nothing : NULL, e);
 }
 
-int fd_replace_file_after(int dirfd, const char *name, const void *p, size_t n, const int *fds, size_t count, struct pale_err *e)
+int fd_replace_file_after(int dirfd, const char *name, const void *p, size_t n, const struct fd_after *after, struct pale_err *e)
 {
-    return replace(dirfd, name, p, n, 0600, true, fds, count, e);
+    return replace(dirfd, name, p, n, 0600, after, e);
 }
 
 int fd_write_new(int dirfd, const char *name, const void *p, size_t n, mode_t mode, bool durable, struct pale_err *e)

@@ -39,7 +39,12 @@ int fd_replace_file(int dirfd, const char *name, const void *p, size_t n, mode_t
 
 /* The same, always durable, where other files or folders must be on the disk before the new file has the name: one commit of a journal may
  * do for all of them. */
-int fd_replace_file_after(int dirfd, const char *name, const void *p, size_t n, const int *fds, size_t count,
+struct fd_after {
+    const int *fds;
+    size_t count;
+    bool is_calm; /* there is little else on their file system that is still to be written, so that all of it can be */
+};
+int fd_replace_file_after(int dirfd, const char *name, const void *p, size_t n, const struct fd_after *after,
                           struct pale_err *e) MUST_CHECK;
 
 /* Writes a file that is not there yet; it gets its name only when it is whole, and whoever is killed over it leaves nothing, but on

@@ -50,7 +50,9 @@ int change_save(struct change *c, struct pale_err *e)
     for (int i = 0; i < LAYERDIR_KEPT; i++)
         if (c->kept[i] >= 0)
             fds[n++] = c->kept[i];
-    int r = stack_save_after(c->place, &c->stack, fds, n, &c->state_fd, e);
+    /* The kernel has just written all that was on the disk of a box that ran. */
+    const struct fd_after after = {.fds = fds, .count = n, .is_calm = c->halted.ran};
+    int r = stack_save_after(c->place, &c->stack, &after, &c->state_fd, e);
     if (r == 0) {
         own_close(&c->told_fd);
         close_kept(c);

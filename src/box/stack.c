@@ -14,7 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/number.h"
 #include "base/path.h"
 #include "base/weak.h"
@@ -391,7 +390,7 @@ int stack_digest(const char *state, char ret[SHA256_HEX], struct pale_err *e)
     return r < 0 ? r : 0;
 }
 
-int stack_save_after(const struct place *p, const struct stack *s, const int *fds, size_t count, int *ret_state, struct pale_err *e)
+int stack_save_after(const struct place *p, const struct stack *s, const struct fd_after *after, int *ret_state, struct pale_err *e)
 {
     own_fd dir = open_state(p, e);
     own_buf text = {0};
@@ -402,7 +401,7 @@ int stack_save_after(const struct place *p, const struct stack *s, const int *fd
     if (text.failed)
         return err_set(e, PALE_LIMIT, "the list of layers of %s is longer than %u bytes; remove snapshots and try again", p->name,
                        STACK_TEXT_MAX);
-    int r = fd_replace_file_after(dir, STACK_FILE, text.data, text.len, fds, count, e);
+    int r = fd_replace_file_after(dir, STACK_FILE, text.data, text.len, after, e);
     if (r == 0)
         *ret_state = take_fd(&dir);
     return r;
@@ -411,7 +410,8 @@ int stack_save_after(const struct place *p, const struct stack *s, const int *fd
 int stack_save(const struct place *p, const struct stack *s, struct pale_err *e)
 {
     own_fd dir = -1;
-    int r = stack_save_after(p, s, NULL, 0, &dir, e);
+    static const struct fd_after nothing;
+    int r = stack_save_after(p, s, &nothing, &dir, e);
     return r == 0 && fsync(dir) < 0 ? err_os(e, "write %s to the disk", p->state) : r;
 }
 

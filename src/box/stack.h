@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/fd.h"
 #include "base/sha256.h"
 #include "box/place.h"
 
@@ -73,7 +74,7 @@ int stack_parse(const char *text, size_t len, struct stack *ret, struct pale_err
 int stack_load(const struct place *p, struct stack *ret, struct pale_err *e) MUST_CHECK;
 int stack_save(const struct place *p, const struct stack *s, struct pale_err *e) MUST_CHECK;
 /* The same once these are on the disk too. It counts when this returns, and is sure to outlast the power once *ret_state is synced. */
-int stack_save_after(const struct place *p, const struct stack *s, const int *fds, size_t count, int *ret_state,
+int stack_save_after(const struct place *p, const struct stack *s, const struct fd_after *after, int *ret_state,
                      struct pale_err *e) MUST_CHECK;
 
 /* The digest of its text in this state folder. */

@@ -440,8 +440,10 @@ static void stop(struct client *c, uint8_t word)
         client_error(c, PALE_BUSY, "a command runs in the box");
         return;
     }
-    if (word == STOP_WORD_EMPTY)
+    if (word == STOP_WORD_EMPTY) {
         handover_write(k);
+        k->yields = true;
+    }
     uint8_t head[FRAME_HEAD];
     frame_put_head(head, TELL_DONE, 0, 0);
     /* Who stops an empty box mostly starts it again at once, and can give the home of its ids to the next keeper. */

@@ -211,6 +211,7 @@ struct keeper {
     struct buf wire_in, wire_out;
     unsigned wire_failures; /* in a row */
     bool hello, stopping, died, winding_up;
+    bool yields; /* it is stopped by somebody who starts the next */
     char death[256];
     struct loop_timer stop_timer, cpu_timer;
     /* work */

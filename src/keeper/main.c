@@ -622,6 +622,9 @@ static void clean_up(struct keeper *k)
     proof_done(k);
     cgroup_destroy(&k->cgroup);
     scope_done(&k->scope);
+    /* Who takes over has the log written to the disk before he does anything. */
+    if (k->yields)
+        own_close(&k->audit.fd);
     if (k->audit.fd >= 0)
         audit_close(&k->audit);
     claims_drop(k->runtime_dir, k->id, &k->claims);

@@ -2,8 +2,9 @@
 /* Owns the joining of layers.
  *
  * How it works: the kernel takes layers by name only, so they are attached below a small tmpfs (the bench) under names of a byte or
- * two, which keeps any number of them within the one page that mount options may fill. The overlay is mounted there, a detached copy of
- * it is kept, and the bench goes away with all that hangs on it: the overlay holds its layers by itself. Control attributes are in the
+ * two, which keeps any number of them within the one page that mount options may fill. Some thirty fit into one text of the newer calls,
+ * which make a mount that is attached nowhere; of more the overlay is mounted on the bench, and a detached copy of it kept. Then the bench
+ * goes away with all that hangs on it: the overlay holds its layers by itself. Control attributes are in the
  * user.overlay namespace, as it must be without privilege; the kernel keeps the box from setting them. */
 #include "tier/layered.h"
 
@@ -20,11 +21,13 @@
 
 #include "base/buf.h"
 #include "base/own.h"
+#include "confine/kernel.h"
 #include "confine/mounts.h"
 #include "confine/weaken.h"
 #include "tier/lend.h"
 
 #define OPTIONS_BYTES_MAX 4095 /* a page, as mount(2) reads it */
+#define TEXT_BYTES_MAX 255     /* as fsconfig(2) reads one text */
 
 #define BENCH_PLACE "root" /* a folder of every box's root that nobody needs before the box runs */
 
@@ -158,39 +161,82 @@ static int set_bench(const struct wall_plan *plan, struct layered *l, int bench,
     return r;
 }
 
+/* What one part is joined of, by names on the bench. */
+struct joint {
+    struct buf lower;
+    char upper[24], work[32];
+};
+
+static void joint_done(struct joint *j)
+{
+    buf_done(&j->lower);
+}
+
 /* The layers of one part, highest first. A layer that was closed before the box had the part has none of it. */
-static int write_options(const struct wall_plan *plan, const struct layered *l, int bench, int part, struct buf *o, struct pale_err *e)
+static int find_layers(const struct wall_plan *plan, const struct layered *l, int bench, int part, struct joint *ret, struct pale_err *e)
 {
     size_t from = part == PART_PROJECT ? plan->project_from : 0;
     const char *what = wall_part_names[part];
     char name[4], path[16];
-    buf_addf(o, "userxattr,index=off,lowerdir=");
     for (size_t i = l->closed; i-- > from;) {
         snprintf(path, sizeof(path), "%s/%s", closed_name(i, name), what);
         if (faccessat(bench, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-            buf_addf(o, "%s:", path);
+            buf_addf(&ret->lower, "%s:", path);
         else if (errno != ENOENT)
             return err_os(e, "look at a layer of the box's %s", what); /* without it the box would be another */
     }
-    buf_addf(o, "%s,upperdir=" BENCH_OPEN "/%s,workdir=" BENCH_OPEN "/" WALL_WORK "/%s",
-             l->base_fd[part] >= 0 ? base_name(part, name) : BENCH_EMPTY, what, what);
-    return o->failed ? err_set(e, PALE_LIMIT, "the kernel takes no more layers; `pale gc` joins them") : 0;
+    buf_addf(&ret->lower, "%s", l->base_fd[part] >= 0 ? base_name(part, name) : BENCH_EMPTY);
+    snprintf(ret->upper, sizeof(ret->upper), BENCH_OPEN "/%s", what);
+    snprintf(ret->work, sizeof(ret->work), BENCH_OPEN "/" WALL_WORK "/%s", what);
+    return ret->lower.failed ? err_set(e, PALE_LIMIT, "the kernel takes no more layers; `pale gc` joins them") : 0;
+}
+
+static bool set_text(int fs, const char *key, const char *value)
+{
+    return k_fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) == 0;
+}
+
+/* Detached from the beginning. Returns the mount, or -1 with errno. */
+static int join_few(struct joint *j)
+{
+    own_fd fs = k_fsopen("overlay");
+    if (fs < 0 || !set_text(fs, "source", "pale") || !set_text(fs, "lowerdir", buf_text(&j->lower)) ||
+        !set_text(fs, "upperdir", j->upper) || !set_text(fs, "workdir", j->work) || !set_text(fs, "index", "off") ||
+        k_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) < 0 || k_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+        return -1;
+    return k_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+}
+
+/* On the bench: an older call takes more text in one piece. Returns 0, or -1 with errno. */
+static int join_many(struct joint *j)
+{
+    char options[OPTIONS_BYTES_MAX + 1];
+    int n = snprintf(options, sizeof(options), "userxattr,index=off,lowerdir=%s,upperdir=%s,workdir=%s", buf_text(&j->lower), j->upper,
+                     j->work);
+    if (n < 0 || (size_t)n >= sizeof(options)) {
+        errno = E2BIG;
+        return -1;
+    }
+    return mount("pale", BENCH_JOINED, "overlay", MS_NOSUID | MS_NODEV, options);
 }
 
 /* Whoever mounts an overlay is who works in its layers ever after: the box's user, to whom all of it belongs on the disk, but with
  * every capability over it. */
-static int mount_as_user(const struct wall_plan *plan, const char *options)
+static int as_owner(const struct wall_plan *plan, int (*fn)(struct joint *j), struct joint *j)
 {
     if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0)
         return -1;
     setfsgid(plan->ids.gid);
     setfsuid(plan->ids.uid);
-    int r = mount("pale", BENCH_JOINED, "overlay", MS_NOSUID | MS_NODEV, options), os = errno;
+    int r = fn(j), os = errno;
     setfsuid(geteuid());
     setfsgid(getegid());
-    /* A change of ids hides our /proc entries, which the inner namespace's maps are written through. */
-    if (prctl(PR_SET_SECUREBITS, 0) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0)
+    /* A change of ids hides our /proc entries, which the maps of an inner namespace are written through. */
+    if (prctl(PR_SET_SECUREBITS, 0) < 0 || prctl(PR_SET_DUMPABLE, 1) < 0) {
+        if (r > 0)
+            close(r);
         return -1;
+    }
     errno = os;
     return r;
 }
@@ -212,27 +258,28 @@ static int show_raw(const struct layered *l, int bench, int part, struct pale_er
 /* Needs: the bench is the working folder. */
 static int join_part(const struct wall_plan *plan, const struct layered *l, int bench, int part, struct pale_err *e)
 {
-    own_buf options = {0};
+    CLEANUP(joint_done) struct joint j = {0};
     if (is_weak(plan->weaken, WEAKEN_LAYERS))
         return show_raw(l, bench, part, e);
-    buf_init(&options, OPTIONS_BYTES_MAX);
-    int r = write_options(plan, l, bench, part, &options, e);
+    buf_init(&j.lower, OPTIONS_BYTES_MAX);
+    int r = find_layers(plan, l, bench, part, &j, e);
     if (r < 0)
         return r;
-    if (mount_as_user(plan, buf_text(&options)) < 0)
+    bool few = j.lower.len <= TEXT_BYTES_MAX;
+    if ((r = as_owner(plan, few ? join_few : join_many, &j)) < 0)
         return err_os(e, "join the layers of the box's %s (does the file system of its folder take overlays? `pale doctor` says)",
                       wall_part_names[part]);
+    own_fd tree = few ? r : mounts_copy(bench, BENCH_JOINED, e);
+    if (tree < 0)
+        return tree;
     /* The kernel closes its working folder to everyone, and the user could not remove the box's folder. */
-    char work[32];
-    snprintf(work, sizeof(work), BENCH_OPEN "/" WALL_WORK "/%s/work", wall_part_names[part]);
+    char work[40];
+    snprintf(work, sizeof(work), "%s/work", j.work);
     if (fchmodat(bench, work, 0700, 0) < 0)
         return err_os(e, "open the working folder of the box's %s", wall_part_names[part]);
-    int tree = mounts_copy(bench, BENCH_JOINED, e);
-    if (umount2(BENCH_JOINED, MNT_DETACH) < 0 && tree >= 0) {
-        close(tree);
+    if (!few && umount2(BENCH_JOINED, MNT_DETACH) < 0)
         return err_os(e, "take joined layers off");
-    }
-    return tree;
+    return take_fd(&tree);
 }
 
 int layered_join(const struct wall_plan *plan, struct layered *l, int root, int memory_fd, int ret[PART_COUNT], struct pale_err *e)
