@@ -352,6 +352,23 @@ int wall_await(struct wall *w, struct pale_err *e)
     return 0;
 }
 
+bool wall_admits_late(int version)
+{
+    return version != 1;
+}
+
+int wall_take_layers(struct wall *w, struct pale_err *e)
+{
+    (void)w, (void)e;
+    return 0;
+}
+
+int wall_admit(struct wall *w, wall_admission *admission, void *arg, struct pale_err *e)
+{
+    (void)w, (void)admission, (void)arg, (void)e;
+    return 0;
+}
+
 void wall_destroy(struct wall *w)
 {
     rig.destroyed = true;

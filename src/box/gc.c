@@ -64,7 +64,7 @@ static int collect_box(const struct place *p, struct layerdir_swept *ret, struct
     int r = tidy_hold(p, true, &hold, e);
     if (r < 0 || (r = collect(p, ret, e)) < 0)
         return r;
-    own_close(&hold);
+    /* Still held: who begins behind the scenes in this moment would take his time again. */
     return ret->only_counts ? 0 : tidy_box(p, &tidied, e);
 }
 

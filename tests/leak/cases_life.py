@@ -40,7 +40,7 @@ LINKS = [
     Case("symlink-write", "A8", 3, (), switches("root,landlock"), scene=scenes.by_link("write"), peer=False, who=(USER, PLAIN, NESTED)),
     Case("fifo-cat", "C10", 3, (), switches("plain-open"), scene=scenes.fifo("cat"), peer=False),
     Case("volume-symlink-race", "A7", 3, (), switches("nofollow"), scene=scenes.volume_swapped, peer=False),
-    Case("mask-source-symlink", "A3", 3, (), switches("nofollow"), scene=scenes.mount_point_link, peer=False),
+    Case("mask-source-symlink", "A3", 3, (), switches("nofollow"), scene=scenes.mount_point_link, peer=False, needs=(needs.busybox,)),
 ]
 PRINTED = [Case(f"escapes-{v}", "C11" if v.startswith("files") else "D12", 19, (), switches("quote"), scene=scenes.printed(v), peer=False)
            for v in ("files", "files-json", "ps", "audit", "audit-json", "error", "cat", "name")]

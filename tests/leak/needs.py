@@ -73,6 +73,10 @@ def strace():
     return None if done and done.returncode == 0 else "strace does not work here"
 
 
+def busybox():
+    return None if harness.has_tool("busybox") else "busybox-static, of which a small image is made, is not installed"
+
+
 def ipcrm():
     return None if harness.has_tool("ipcrm") else "there is no ipcrm"
 

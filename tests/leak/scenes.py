@@ -82,12 +82,18 @@ def volume_swapped(at):
 
 
 def mount_point_link(at):
-    """The box puts a link where a mount point is made at its next start; it leads to a folder of the host."""
+    """The box puts a link where a mount point is made at its next start; it leads to a folder of the host. On an image: there these places are
+    made while the host is still in view, else the root has been entered by then."""
     victim = at.dir / "victim"
     victim.mkdir()
     victim.chmod(0o777)
     (at.dir / "given").mkdir()
-    box = at.box("--volume", f"{at.dir}/given:/tmp/x/evil")
+    name = f"i{at.number}"
+    done = at.run("image", "build", name, "--from", "minimal")
+    if done.code:
+        raise Broken(f"image build: {done.errors.strip()[-300:]}")
+    at.undo.append(lambda: at.run("image", "rm", name))
+    box = at.box("--image", name, "--volume", f"{at.dir}/given:/tmp/x/evil")
     done = script(at, box, f"mv /tmp/x /tmp/y && ln -s {victim} /tmp/x && echo left")
     if done.text != "left\n":
         raise Broken(repr(done)[-400:])

@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+from harness import wait_until
+
 VERBS = ["run", "exec", "shell", "create", "ls", "inspect", "stop", "freeze", "thaw", "rename", "rm", "diff", "apply", "discard", "snapshot", "snapshots", "restore", "fork", "export", "import", "gc", "ps", "attach", "kill", "wait", "logs", "cp", "cat", "write", "files",
          "mkdir", "mv", "del", "watch", "net", "quarantine", "panic", "validate", "policy", "presets", "audit", "guard", "approvals", "prove", "image", "serve", "token", "claude", "codex", "gemini", "qwen", "opencode", "copilot", "agent", "agents", "mcp", "completion", "version"]
 SUMMARY = re.compile(r"^exit=(\d+) time=(\d+(\.\d+)?(ms|s)|\d+m\S*) cpu=\d+\.\d\ds peak=\d+(\.\d)?(B|KiB|MiB|GiB)$", re.M)
@@ -162,7 +164,7 @@ def test_reader_that_goes_away_ends_the_command(pale, box):
     p.stdout = None
     assert p.wait(10) == 125
     assert b"nobody reads" in p.stderr.read()
-    assert pale.sh(box, "pgrep -x yes").code == 1
+    assert wait_until(lambda: pale.sh(box, "pgrep -x yes").code == 1)
 
 
 def test_output_limit_leaves_a_mark(pale):
