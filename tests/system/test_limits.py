@@ -157,9 +157,9 @@ def test_cpu_seconds_of_what_a_command_leaves_running(pale):
 
 
 def test_time_of_what_a_command_leaves_running(pale, box):
-    assert pale.ok("exec", "-T", "1s", box, "--", "sh", "-c", "sleep 777 & echo left").text == "left\n"
+    assert pale.ok("exec", "-T", "4s", box, "--", "sh", "-c", "sleep 777 & until pgrep -x sleep > /dev/null; do :; done; echo left").text == "left\n"
     assert pale.exec(box, "pgrep", "-c", "sleep").text == "1\n"
-    assert wait_until(lambda: pale.exec(box, "pgrep", "-c", "sleep").text == "0\n", 10)
+    assert wait_until(lambda: pale.exec(box, "pgrep", "-c", "sleep").text == "0\n", 20)
 
 
 def test_cpu_share(pale):
