@@ -199,7 +199,7 @@ def test_another_file_system_is_no_hindrance(pale, hostdir):
     elsewhere = pathlib.Path(tempfile.mkdtemp(prefix="plt-guard-", dir="/dev/shm"))
     try:
         live(pale, hostdir, "import os\nos.makedirs('d/e'); open('d/e/f', 'w').write('evil'); os.symlink('/etc', 'd/l'); os.rename('d', '.claude')\n"
-                            "open('.envrc', 'w').write('evil'); os.mkfifo('.mcp.json'); f = open('x', 'w'); f.truncate(1 << 30); os.rename('x', '.exrc')",
+                            "open('y', 'w').write('evil'); os.rename('y', '.envrc'); os.mkfifo('.mcp.json'); f = open('x', 'w'); f.truncate(1 << 30); os.rename('x', '.exrc')",
              env={"XDG_STATE_HOME": str(elsewhere)})
         assert tree(hostdir) == {}
         kept = {p.read_text(): p.with_suffix(".bundle") for p in elsewhere.rglob("*.path")}
