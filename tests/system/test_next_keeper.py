@@ -269,3 +269,19 @@ def test_what_is_written_between_the_plan_and_the_stop_is_not_lost(pale):
     assert len(kept) == 1, kept
     pale.ok("restore", "b", kept[0])
     assert pale.sh("b", "cat ~/f").text.strip() == "late"
+
+
+def test_whichever_place_was_written_to_is_whole_afterwards(pale):
+    pale.create("b", "--no-autosave")
+    look = "cd; grep -r '' . | sort; cd /tmp; grep -r '' . | sort"
+    seen = {}
+    for name, write in (("home", "echo h > ~/h"), ("tmp", "echo t > /tmp/t"), ("both", "echo 2 > ~/h; rm /tmp/t; mkdir /tmp/d; echo u > /tmp/d/u"),
+                        ("less", "rm ~/h; rm -r /tmp/d"), ("more", "echo m > /tmp/m")):
+        pale.sh("b", write)
+        seen[name] = pale.sh("b", look).text
+        pale.ok("snapshot", "b", name)
+        assert pale.sh("b", look).text == seen[name], name
+    for name in ("both", "home", "more", "less", "tmp"):
+        pale.sh("b", f"echo {name} > ~/stray; echo {name} > /tmp/stray")
+        pale.ok("restore", "b", name)
+        assert pale.sh("b", look).text == seen[name], name
