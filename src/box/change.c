@@ -192,16 +192,7 @@ int change_tell(struct change *c, const char *event, const char *what, struct pa
     return r == -PALE_NOT_FOUND ? tell_log(c, &n, e) : r;
 }
 
-/* The box before is gone, and its log written: the next may join its layers. That this keeper has ended meanwhile change_resume finds out,
- * which starts another. */
-static void let_go(struct change *c)
-{
-    struct pale_err ignored;
-    if (c->next.waits && c->halted.lock_fd >= 0)
-        (void)!reach_let_go(&c->next, c->halted.lock_fd, &ignored);
-}
-
-/* Who has built by a list that was never saved is not needed; change_resume starts another. */
+/* Who has built by a list that was never saved, or cannot be told, is not needed; change_resume starts another. */
 static void give_up_next(struct change *c)
 {
     const char *caller = c->next.caller;
@@ -210,14 +201,22 @@ static void give_up_next(struct change *c)
     c->next.caller = caller;
 }
 
+/* The box before is gone, and its log written: the next may join its layers. */
+static void let_go(struct change *c)
+{
+    struct pale_err ignored;
+    if (c->next.waits && c->halted.lock_fd >= 0 && reach_let_go(&c->next, c->halted.lock_fd, &ignored) < 0)
+        give_up_next(c);
+}
+
 void change_restart(struct change *c)
 {
     struct pale_err ignored;
     if (c->planned && !c->saved)
         give_up_next(c);
     let_go(c);
-    if (c->next.wants_list)
-        (void)!reach_tell_saved(&c->next, &ignored);
+    if (c->next.wants_list && reach_tell_saved(&c->next, &ignored) < 0)
+        give_up_next(c);
     own_close(&c->halted.lock_fd);
 }
 
@@ -229,8 +228,8 @@ int change_resume(struct change *c, int so_far, uint64_t *ret_pause_us, struct p
     int kept = change_keep(c, so_far < 0 ? NULL : e);
     if (kept < 0 && so_far == 0)
         so_far = -PALE_OS;
-    if (kept == 0 && c->next.wants_disk)
-        (void)!reach_tell_kept(&c->next, &late);
+    if (kept == 0 && c->next.wants_disk && reach_tell_kept(&c->next, &late) < 0)
+        give_up_next(c);
     if (!c->halted.ran)
         return so_far;
     c->halted.ran = false;

@@ -146,21 +146,25 @@ int reach_tell_list(struct reach *r, const void *list, size_t n, struct pale_err
 int reach_let_go(struct reach *r, int lock_fd, struct pale_err *e)
 {
     uint8_t head[FRAME_HEAD];
-    r->waits = false;
     frame_put_head(head, ASK_GO, 0, 0);
-    return handing_send(r->fd, head, sizeof(head), lock_fd, 0) == (ssize_t)sizeof(head) ? 0 : err_os(e, "let the next keeper go");
+    if (handing_send(r->fd, head, sizeof(head), lock_fd, 0) != (ssize_t)sizeof(head))
+        return err_os(e, "let the next keeper go");
+    r->waits = false;
+    return 0;
 }
 
 int reach_tell_saved(struct reach *r, struct pale_err *e)
 {
-    r->wants_list = false;
-    return reach_send(r, ASK_SAVED, NULL, 0, e);
+    int res = reach_send(r, ASK_SAVED, NULL, 0, e);
+    r->wants_list = res < 0;
+    return res;
 }
 
 int reach_tell_kept(struct reach *r, struct pale_err *e)
 {
-    r->wants_disk = false;
-    return reach_send(r, ASK_KEPT, NULL, 0, e);
+    int res = reach_send(r, ASK_KEPT, NULL, 0, e);
+    r->wants_disk = res < 0;
+    return res;
 }
 
 int reach_started(struct reach *r, const struct place *p, struct pale_err *e)

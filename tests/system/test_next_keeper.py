@@ -2,6 +2,7 @@
 """A keeper that is started while its predecessor still ends: it touches nothing of the box before it is let go, builds its wall by a list of
 layers that is still to be, and believes nothing that it read before. And what somebody who takes a snapshot does not wait for."""
 import array
+import json
 import os
 import pathlib
 import shutil
@@ -285,3 +286,22 @@ def test_whichever_place_was_written_to_is_whole_afterwards(pale):
         pale.sh("b", f"echo {name} > ~/stray; echo {name} > /tmp/stray")
         pale.ok("restore", "b", name)
         assert pale.sh("b", look).text == seen[name], name
+
+
+def test_a_word_that_cannot_be_sent_holds_nobody_up(pale):
+    """Neither the next keeper, which waits for it, nor who waits for that one."""
+    if not INJECT.exists():
+        pytest.skip("the fault injector is not built")
+    pale.create("b", "--no-autosave")
+    sendmsg = 46
+    for n in range(1, 9):
+        pale.sh("b", f"echo {n} > ~/f")
+        words = [INJECT, "--limit", "10000", "--report", pale.root / "report", "fail", "cli", f"{sendmsg}:{n}", "12", "--", pale.program, "exec", "-q", "b", "--", "true", "::",
+                 pale.program, "snapshot", "b"]
+        subprocess.run(list(map(str, words)), env=pale.env, cwd=pale.home, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
+        told = json.loads((pale.root / "report").read_text())
+        assert not told["hangs"], (n, told["hangs"])
+        assert pale.sh("b", "cat ~/f").text.strip() == str(n)
+        if not told.get("hit"):
+            break
+    assert n > 4  # to stop, of the layers, to go, of the list, of the disk
