@@ -36,10 +36,11 @@ void reach_init(struct reach *r)
 void reach_close(struct reach *r)
 {
     own_close(&r->fd);
-    /* It has heard that it is not needed, and is our child. */
-    while (r->wants_disk && waitpid(r->starting, NULL, 0) < 0 && errno == EINTR)
+    /* It has heard that it is not needed, and is our child. Its number is nobody's afterwards. */
+    while (r->wants_disk && r->starting > 0 && waitpid(r->starting, NULL, 0) < 0 && errno == EINTR)
         ;
     r->waits = r->wants_list = r->wants_disk = false;
+    r->starting = 0;
     buf_done(&r->in);
 }
 

@@ -195,15 +195,15 @@ def test_a_restore_that_fails_has_not_touched_the_open_layer(pale, hostdir):
     pale.sh("b", "echo 0 > ~/f")
     pale.ok("snapshot", "b", "one")
     pale.ok("stop", "b")
-    pale.ok("policy", "set", "b", f"volumes={hostdir}:/home/agent/work/vol:rw")
-    pale.sh("b", "chmod 700 ~/work")
+    pale.ok("policy", "set", "b", f"volumes={hostdir}:/home/agent/deep/vol:rw")
+    pale.sh("b", "chmod 700 ~/deep")
     pale.ok("snapshot", "b", "two")
     rename = 264  # renameat, by which the list gets its name
     words = [INJECT, "--limit", "10000", "--report", pale.root / "report", "fail", "cli", f"{rename}:1", "28", "--", pale.program, "exec", "-q", "b", "--", "true", "::",
              pale.program, "restore", "b", "one"]
     done = subprocess.run(list(map(str, words)), env=pale.env, cwd=pale.home, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False)
     assert b"No space left" in done.stderr, done
-    assert pale.sh("b", "stat -c %a ~/work").text.strip() == "700"
+    assert pale.sh("b", "stat -c %a ~/deep").text.strip() == "700"
 
 
 def test_another_lock_is_not_the_boxs(stopped):
