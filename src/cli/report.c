@@ -84,7 +84,7 @@ static void stream(struct json *j, const char *key, const char *key64, const str
     json_bytes(j, key64, e.data, e.len);
 }
 
-int report_json(const struct msg_result *r, struct buf *out, struct buf *err)
+int report_json(const struct msg_result *r, const struct msg_exec *asked, struct buf *out, struct buf *err)
 {
     own_buf b = {0};
     struct json j;
@@ -92,6 +92,12 @@ int report_json(const struct msg_result *r, struct buf *out, struct buf *err)
     json_start(&j, &b);
     json_begin_object(&j, NULL);
     report_fields(r, &j);
+    if (asked && asked->heldc > 0) {
+        json_begin_list(&j, "env_held_back");
+        for (size_t i = 0; i < asked->heldc; i++)
+            json_text(&j, NULL, asked->held[i]);
+        json_end_list(&j);
+    }
     stream(&j, "stdout", "stdout_base64", out);
     stream(&j, "stderr", "stderr_base64", err);
     json_end_object(&j);

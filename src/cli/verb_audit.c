@@ -108,7 +108,7 @@ static void show(const char *line)
     struct netline net;
     if (netline_parse(line, strlen(line), &net))
         return show_net(&net);
-    char time[40], event[40], job[24], what[256], status[24], answer[16], scope[16], reason[200];
+    char time[40], event[40], job[24], what[256], status[24], answer[16], scope[16], reason[200], held[200];
     cli_field(line, "time", time, sizeof(time));
     cli_field(line, "event", event, sizeof(event));
     cli_field(line, "job", job, sizeof(job));
@@ -120,6 +120,7 @@ static void show(const char *line)
     cli_field(line, "answer", answer, sizeof(answer));
     cli_field(line, "scope", scope, sizeof(scope));
     cli_field(line, "reason", reason, sizeof(reason));
+    cli_field(line, "env_held_back", held, sizeof(held));
     if (!reason[0])
         cli_field(line, "cut", reason, sizeof(reason));
     own_buf b = {0};
@@ -133,6 +134,8 @@ static void show(const char *line)
         buf_addf(&b, " %s", what);
     if (answer[0])
         buf_addf(&b, ": %s, %s", answer, scope);
+    if (held[0])
+        buf_addf(&b, " held back %s", held);
     if (reason[0])
         buf_addf(&b, " (%s)", reason);
     own_buf safe = {0};

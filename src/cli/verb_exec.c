@@ -137,7 +137,7 @@ static int finish(const struct args *a, struct reach *r, struct msg_exec *m, str
     if (res < 0)
         return cli_fail(a, &e);
     if (a->json)
-        return report_json(&result, &out, &err);
+        return report_json(&result, m, &out, &err);
     report_line(&result, args_has(a, "quiet") || s.terminal);
     return (int)result.status;
 }

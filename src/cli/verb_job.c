@@ -259,7 +259,7 @@ static int run_attach(struct args *a)
     if (session_run(&s, &result, &e) < 0)
         return cli_fail(a, &e);
     if (a->json)
-        return report_json(&result, &out, &err);
+        return report_json(&result, NULL, &out, &err);
     report_line(&result, args_has(a, "quiet") || s.terminal);
     return (int)result.status;
 }

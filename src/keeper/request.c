@@ -13,6 +13,7 @@ extern char **environ;
 
 /* Bytes of a command line in an audit record: every one may take six when written as JSON. */
 #define AUDIT_ARGV_MAX (AUDIT_RECORD_MAX / 8)
+#define HELD_SHOWN_MAX 512 /* bytes of names that were held back */
 
 /* Who the command runs as: "" or the box's user, "root", or a number that exists in the box. */
 static int parse_user(const struct keeper *k, const char *user, uint32_t *ret_uid, uint32_t *ret_gid, struct pale_err *e)
@@ -118,6 +119,12 @@ int request_audit(struct kjob *j, const struct msg_exec *m, const char *event, c
     json_bool(w, "tty", m->flags & EXEC_TTY);
     if (j->detached)
         json_bool(w, "detached", true);
+    if (m->heldc > 0) {
+        json_begin_list(w, "env_held_back");
+        for (size_t i = 0, shown = 0; i < m->heldc && shown < HELD_SHOWN_MAX; shown += strlen(m->held[i++]))
+            json_text(w, NULL, m->held[i]);
+        json_end_list(w);
+    }
     if (reason)
         json_text(w, "reason", reason);
     return audit_commit(&k->audit, e);

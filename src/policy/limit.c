@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the limits: their units, ranges and defaults. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -8,6 +9,7 @@
 #include "policy/field.h"
 
 #define NO_LIMIT "none"
+#define DEFAULT_WORD " default"
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 #define YEAR_MS (UINT64_C(366) * 86400000)
@@ -99,16 +101,29 @@ static void limit_show(const struct field *f, const struct policy *p, size_t i, 
         row->show(l->value, out);
     else
         buf_add_text(out, NO_LIMIT);
+    bool held = !policy_limit_is_unheld(p, (enum policy_limit_kind)(row - limit_rows));
     if (l->value && !l->asked)
-        buf_add_text(out, " (default)");
+        buf_add_text(out, held ? " (default)" : " (default, not held: this build does not meter model APIs)");
+}
+
+/* "512M default" is a value that nobody insists on. */
+static bool cut_default(const char *value, char *ret, size_t cap)
+{
+    size_t n = strlen(value), tail = strlen(DEFAULT_WORD);
+    bool is = n > tail && n < cap && strcmp(value + n - tail, DEFAULT_WORD) == 0;
+    snprintf(ret, cap, "%.*s", (int)(is ? n - tail : 0), value);
+    return is;
 }
 
 static int limit_set(const struct field *f, struct policy *p, const char *value, struct pale_err *e)
 {
     const struct limit_row *row = f->row;
     struct policy_limit *l = field_value(f, p);
-    char shown[100];
+    char shown[100], bare[64];
     uint64_t v;
+    bool is_default = cut_default(value, bare, sizeof(bare));
+    if (is_default)
+        value = bare;
     if (strcmp(value, NO_LIMIT) == 0) {
         *l = (struct policy_limit){0};
         return 0;
@@ -126,7 +141,7 @@ static int limit_set(const struct field *f, struct policy *p, const char *value,
         row->write(row->most, &range);
         return err_set(e, PALE_BAD_INPUT, "\"%s\" is out of range; it goes from %s", shown, buf_text(&range));
     }
-    *l = (struct policy_limit){.value = v, .asked = true};
+    *l = (struct policy_limit){.value = v, .asked = !is_default};
     return 0;
 }
 
@@ -149,6 +164,8 @@ static void limit_json(const struct field *f, const struct policy *p, size_t i, 
     json_begin_object(j, key);
     json_u64(j, "value", l->value);
     json_bool(j, "asked", l->asked);
+    if (policy_limit_is_unheld(p, (enum policy_limit_kind)((const struct limit_row *)f->row - limit_rows)))
+        json_bool(j, "held", false);
     json_end_object(j);
 }
 

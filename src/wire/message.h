@@ -197,7 +197,9 @@ struct msg_exec {
     const char *cwd;     /* "" : the default */
     const char *label;   /* to a keeper: what the audit shows for a builtin */
     const char *key;     /* to a keeper, with EXEC_LAST: the same request with the same key is the same command; "": none */
-    size_t argc, envc;   /* before the long lists, of which mostly the first page alone is used */
+    size_t heldc;        /* to a keeper: variables of the host that were held back, for its log */
+    const char *held[ENV_HELD_MAX];
+    size_t argc, envc; /* before the long lists, of which mostly the first page alone is used */
     const char *argv[EXEC_STRINGS_MAX + 1];
     const char *env[EXEC_STRINGS_MAX + 1]; /* "NAME=value" */
 };
