@@ -195,6 +195,8 @@ int far_order(const struct args *a, const char *name, const char *ttl, bool star
         json_text(&j, "idle", args_get(a, "idle"));
     if (args_has(a, "no-autosave"))
         json_bool(&j, "autosave", false);
+    if (args_has(a, "ensure"))
+        json_bool(&j, "ensure", true);
     int r = 0;
     if (args_has(a, "policy") && (r = boxflags_file(a, &p, e)) == 0)
         r = policy_source(&p, &j, "policy", e);

@@ -11,6 +11,7 @@
 #include "box/cutoff.h"
 #include "box/gc.h"
 #include "box/life.h"
+#include "box/policy_compare.h"
 #include "box/reach.h"
 #include "box/snapshot.h"
 #include "box/stack.h"
@@ -32,6 +33,7 @@
 static const struct option create_options[] = {
     {"in-project", 0, NULL, "in .pale of the working folder's project", NULL},
     {"no-start", 0, NULL, "do not start it yet", NULL},
+    {"ensure", 0, NULL, "a box of that name with the same policy will do", NULL},
     {"no-autosave", 0, NULL, "keep no snapshot of it when it is stopped", NULL},
     {"ttl", 0, "TIME", "the daemon removes it after so long (2h)", NULL},
     {"idle", 0, "TIME", "the daemon stops it after so long without a command (30m)", NULL},
@@ -42,7 +44,33 @@ static const struct option create_options[] = {
 struct birth {
     struct place place;
     struct reach reach;
+    bool was_there; /* with --ensure */
 };
+
+#define ENSURE_TRIES 100
+#define ENSURE_PAUSE_US 20000
+
+/* Makes the box, or with --ensure finds the one that is there. Of two who ensure the same box at once one makes it; should that one not
+ * start and be taken back, the other makes it after all. */
+static int make_or_find(const struct args *a, const struct life_order *order, struct birth *b, struct pale_err *e)
+{
+    int r = life_make(order, &b->place, e);
+    for (int tries = 0; r == -PALE_EXISTS && args_has(a, "ensure") && tries < ENSURE_TRIES; tries++) {
+        struct pale_err why;
+        int found = place_find(order->name, order->scope, &b->place, &why);
+        if (found == 0 && (found = policy_compare(&b->place, order->policy, args_has(a, "no-autosave"), &why)) == 0) {
+            b->was_there = true;
+            return 0;
+        }
+        if (found == -PALE_EXISTS) {
+            *e = why;
+            return found;
+        }
+        usleep(ENSURE_PAUSE_US); /* it goes just now, or is not whole yet */
+        r = life_make(order, &b->place, e);
+    }
+    return r;
+}
 
 static int begin_birth(const struct args *a, const char *name, const struct policy *policy, int home, struct birth *b, struct pale_err *e)
 {
@@ -56,8 +84,9 @@ static int begin_birth(const struct args *a, const char *name, const struct poli
                                .policy = policy,
                                .stack = args_has(a, "no-autosave") ? &by_hand : NULL,
                                .durable = !start};
-    int r = life_make(&order, &b->place, e);
-    if (r == 0 && start && (r = reach_start(&b->reach, &b->place, home, e)) < 0)
+    b->was_there = false;
+    int r = make_or_find(a, &order, b, e);
+    if (r == 0 && start && !b->was_there && (r = reach_start(&b->reach, &b->place, home, e)) < 0)
         life_take_back(&b->place);
     return r;
 }
@@ -65,7 +94,7 @@ static int begin_birth(const struct args *a, const char *name, const struct poli
 /* A keeper that found another in its place has lost a race against somebody who uses the box already: it is up, or soon will be. */
 static int await_birth(struct birth *b, struct pale_err *e)
 {
-    int r = reach_started(&b->reach, &b->place, e);
+    int r = b->was_there ? -PALE_BUSY : reach_started(&b->reach, &b->place, e);
     if (r != -PALE_BUSY)
         return r;
     reach_close(&b->reach);
@@ -135,7 +164,7 @@ static int end_birth(const struct args *a, struct birth *b, struct pale_err *e)
     reach_close(&b->reach);
     if (r == 0 && has_terms(a))
         r = set_terms(a, &b->place, e);
-    if (r < 0 && r != -PALE_BUSY)
+    if (r < 0 && r != -PALE_BUSY && !b->was_there)
         life_take_back(&b->place);
     return r < 0 ? r : tell_birth(a, &b->place, e);
 }

@@ -38,7 +38,7 @@ static const struct op_field list_fields[] = {
 static const struct op_field create_fields[] = {
     {"name", KIND_TEXT, false, BOX_NAME_MAX, "a-z, 0-9 and '-'; without one it gets one", IN_BODY, NULL},
     MADE_FIELDS,
-    {"ensure", KIND_BOOL, false, 0, "one that the same request has made will do", IN_BODY, NULL},
+    {"ensure", KIND_BOOL, false, 0, "a box of that name with the same policy will do", IN_BODY, NULL},
     END,
 };
 
@@ -781,8 +781,8 @@ const struct op op_table[] = {
      false, op_box_list},
     {"box.create", "POST", "/v1/boxes", RIGHT_BOX_MAKE, "Make a box. With an Idempotency-Key asking twice makes one.", create_fields,
      INPUT_JSON, OUTPUT_JSON, 201, "Box", false, op_box_create},
-    {"box.ensure", "PUT", BOX, RIGHT_BOX_MAKE, "Make a box of that name, unless the same request has made it.", ensure_fields, INPUT_JSON,
-     OUTPUT_JSON, 200, "Box", false, op_box_ensure},
+    {"box.ensure", "PUT", BOX, RIGHT_BOX_MAKE, "Make a box of that name, unless one with the same policy is there.", ensure_fields,
+     INPUT_JSON, OUTPUT_JSON, 200, "Box", false, op_box_ensure},
     {"box.inspect", "GET", BOX, RIGHT_BOX_READ, "How a box stands.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box", false, op_box_inspect},
     {"box.terms", "PATCH", BOX, RIGHT_BOX_END, "Change when it is removed or stopped by itself.", terms_fields, INPUT_JSON, OUTPUT_JSON,
      200, "Box", false, op_box_terms},

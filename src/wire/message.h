@@ -131,6 +131,7 @@ enum deed_kind {
     DEED_PANIC,   /* the same of every box */
     DEED_VERDICT, /* to question `name` about the host in `sets`, port `count`: yes if `force`; `form`: the scope, for_ms: how long it
                      stands */
+    DEED_COMPARE, /* is the box `name` what DEED_MAKE would make of the same order? Else PALE_EXISTS */
     DEED_KIND_END
 };
 
