@@ -307,16 +307,64 @@ static int list_one(void *arg, const struct place *p)
     return 0;
 }
 
+/* The boxes that are found, to be listed in order. */
+struct found_boxes {
+    struct place **item;
+    size_t count, room;
+    bool only_global;
+};
+
+static void found_done(struct found_boxes *f)
+{
+    for (size_t i = 0; i < f->count; i++)
+        free(f->item[i]);
+    free(f->item);
+}
+
+static int add_found(void *arg, const struct place *p)
+{
+    struct found_boxes *f = arg;
+    if (p->project && f->only_global)
+        return 0;
+    if (f->count == f->room) {
+        struct place **grown = realloc(f->item, (f->room * 2 + 16) * sizeof(*grown));
+        if (!grown)
+            return -PALE_NO_MEMORY;
+        f->item = grown;
+        f->room = f->room * 2 + 16;
+    }
+    struct place *copy = malloc(sizeof(*copy));
+    if (!copy)
+        return -PALE_NO_MEMORY;
+    *copy = *p;
+    f->item[f->count++] = copy;
+    return 0;
+}
+
+/* The project's boxes first, each kind by name. */
+static int order_of_boxes(const void *x, const void *y)
+{
+    const struct place *a = *(struct place *const *)x, *b = *(struct place *const *)y;
+    int by_name = strcmp(a->name, b->name);
+    return a->project != b->project ? (a->project ? -1 : 1) : by_name ? by_name : strcmp(a->id, b->id);
+}
+
 static int run_ls(struct args *a)
 {
     struct pale_err e;
     static const char *const heads[] = {"NAME", "SCOPE", "STATE", "JOBS", "ID"};
     own_listing l = {0};
+    CLEANUP(found_done) struct found_boxes f = {.only_global = args_has(a, "global")};
     if (a->host)
         return far_ls(a);
     listing_init(&l, a, heads, 5);
-    if (place_each(true, list_one, &l, &e) < 0)
+    err_nomem(&e); /* all that add_found can say */
+    if (place_each(true, add_found, &f, &e) < 0)
         return cli_fail(a, &e);
+    if (f.count > 0)
+        qsort(f.item, f.count, sizeof(*f.item), order_of_boxes);
+    for (size_t i = 0; i < f.count; i++)
+        (void)!list_one(&l, f.item[i]);
     return listing_print(&l);
 }
 
@@ -434,9 +482,18 @@ static int run_rm(struct args *a)
     return 0;
 }
 
-static const struct option *const create_tables[] = {create_options, box_options, common_options, NULL};
+static const struct option create_scope[] = {
+    {"global", 'g', NULL, "among your own boxes, as without it", NULL},
+    {0},
+};
+static const struct option ls_options[] = {
+    {"global", 'g', NULL, "your own boxes alone", NULL},
+    {"all", 'a', NULL, "the project's too, as without it", NULL},
+    {0},
+};
+static const struct option *const create_tables[] = {create_options, create_scope, box_options, common_options, NULL};
 static const struct option *const plain_tables[] = {scope_options, common_options, NULL};
-static const struct option *const ls_tables[] = {common_options, NULL};
+static const struct option *const ls_tables[] = {ls_options, common_options, NULL};
 static const struct option *const rm_tables[] = {rm_options, scope_options, common_options, NULL};
 
 const struct verb verb_create = {

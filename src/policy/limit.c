@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/number.h"
 #include "base/quote.h"
@@ -115,11 +116,24 @@ static bool cut_default(const char *value, char *ret, size_t cap)
     return is;
 }
 
+/* What somebody means by a size that is none, or by a bare number that would be bytes: "512", "4g", "512 MB". "" if that is not plain. */
+static const char *hint_of_size(const struct limit_row *row, const char *value, char *ret, size_t cap)
+{
+    size_t digits = strspn(value, "0123456789"), blanks = strspn(value + digits, " ");
+    static const char letters[] = "kKmMgGtT", upper[] = "KKMMGGTT";
+    const char *letter = value + digits + blanks, *known = letter[0] ? strchr(letters, letter[0]) : NULL;
+    bool is_bare = !letter[0], is_unit = known && (!letter[1] || strcasecmp(letter + 1, "b") == 0 || strcasecmp(letter + 1, "ib") == 0);
+    ret[0] = 0;
+    if (row->read == number_size && digits > 0 && digits < 12 && (is_bare || is_unit))
+        snprintf(ret, cap, "%.*s%c", (int)digits, value, is_bare ? 'M' : upper[known - letters]);
+    return ret;
+}
+
 static int limit_set(const struct field *f, struct policy *p, const char *value, struct pale_err *e)
 {
     const struct limit_row *row = f->row;
     struct policy_limit *l = field_value(f, p);
-    char shown[100], bare[64];
+    char shown[100], bare[64], meant[16];
     uint64_t v;
     bool is_default = cut_default(value, bare, sizeof(bare));
     if (is_default)
@@ -129,10 +143,15 @@ static int limit_set(const struct field *f, struct policy *p, const char *value,
         return 0;
     }
     quote_into(shown, sizeof(shown), value, strlen(value));
+    const char *hint = hint_of_size(row, value, meant, sizeof(meant));
+    if (!row->read(value, &v) && hint[0])
+        return err_set(e, PALE_BAD_INPUT, "\"%s\" is no size; write %s", shown, hint);
     if (!row->read(value, &v))
         return err_set(e, PALE_BAD_INPUT, "\"%s\" is no value for it; write for example %s, or none", shown, row->example);
     if (v == 0)
         return err_set(e, PALE_BAD_INPUT, "\"%s\" would let nothing run; write none for no limit", shown);
+    if (v < row->least && hint[0] && strlen(value) == strspn(value, "0123456789"))
+        return err_set(e, PALE_BAD_INPUT, "\"%s\" would be bytes; write %s for megabytes", shown, hint);
     if (v < row->least || v > row->most) {
         own_buf range = {0};
         buf_init(&range, 128);
