@@ -171,7 +171,7 @@ class Pale:
         listed = self.run("ls", "--json")
         trouble = [] if listed.code == 0 else [f"pale ls: {listed}"]
         for name in [b["name"] for b in listed.json()] if listed.code == 0 else []:
-            done = self.run("rm", "--global", name)
+            done = self.run("rm", "-f", "--global", name)
             if done.code:
                 trouble.append(f"pale rm: {done}")
         return trouble

@@ -213,11 +213,21 @@ int far_make(struct remote *r, const char *order, struct buf *text, struct jsonr
     return remote_ask(r, "POST", "/v1/boxes", order, text, ret, e);
 }
 
-int far_remove(struct remote *r, const char *box, struct pale_err *e)
+static int remove_box(struct remote *r, const char *box, const char *query, struct pale_err *e)
 {
     char path[BOX_NAME_MAX + 40];
     own_buf text = {0};
     buf_init(&text, 65536);
-    snprintf(path, sizeof(path), "/v1/boxes/%s", box);
+    snprintf(path, sizeof(path), "/v1/boxes/%s%s", box, query);
     return remote_call(r, "DELETE", path, NULL, &text, e);
+}
+
+int far_remove(struct remote *r, const char *box, struct pale_err *e)
+{
+    return remove_box(r, box, "", e);
+}
+
+int far_remove_anyway(struct remote *r, const char *box, struct pale_err *e)
+{
+    return remove_box(r, box, "?force=true", e);
 }

@@ -321,7 +321,7 @@ int far_rm(struct args *a)
         err_set(&e, PALE_UNSUPPORTED, "--keep-data with --host: the folder would stay on the daemon's host, where no verb reaches it");
         return cli_fail(a, &e);
     }
-    return far_each(a, far_remove, "removed", args_has(a, "force"));
+    return far_each(a, args_has(a, "force") ? far_remove_anyway : far_remove, "removed", args_has(a, "force"));
 }
 
 int far_freeze(struct args *a, bool on)

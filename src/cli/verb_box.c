@@ -9,12 +9,13 @@
 #include "base/number.h"
 #include "base/own.h"
 #include "box/cutoff.h"
-#include "box/gc.h"
+#include "box/kept_log.h"
 #include "box/life.h"
 #include "box/policy_compare.h"
 #include "box/reach.h"
 #include "box/snapshot.h"
 #include "box/stack.h"
+#include "box/unlanded.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
 #include "cli/far.h"
@@ -457,29 +458,55 @@ static int run_stop(struct args *a)
 
 static const struct option rm_options[] = {
     {"keep-data", 0, NULL, "leave the box's data folder", NULL},
-    {"force", 'f', NULL, "no error if there is no such box", NULL},
+    {"force", 'f', NULL, "also with work that has not landed; no error if there is no such box", NULL},
     {0},
 };
+
+/* 0: it may be removed; 1: the user has said that it stays. Work that exists nowhere else goes only if somebody says so. */
+static int may_go(const struct args *a, const struct place *p, struct pale_err *e)
+{
+    char line[16];
+    if (args_has(a, "force") || args_has(a, "keep-data"))
+        return 0;
+    int r = unlanded_refuse(p, e);
+    if (r == 0 || a->json || !isatty(0) || !isatty(2))
+        return r;
+    cli_complain(e->text);
+    fprintf(stderr, "Remove it anyway, with that work? [y,n] ");
+    fflush(stderr);
+    return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y') ? 0 : 1;
+}
+
+static int remove_one(const struct args *a, const struct place *p, struct pale_err *e)
+{
+    char note[PALE_ERR_TEXT_MAX] = "";
+    int r = life_stop(p, STOP_ANY, "local", e);
+    if (r == 0)
+        r = kept_log_remove(p, !args_has(a, "keep-data"), "local", args_has(a, "force"), note, e);
+    if (note[0])
+        cli_note("note: the log of %s is gone with it: %s", p->name, note);
+    return r;
+}
 
 static int run_rm(struct args *a)
 {
     struct pale_err e;
     struct place p;
-    int removed = 0;
+    int removed = 0, kept = 0;
     if (a->host)
         return far_rm(a);
     for (int i = 0; i < a->count; i++) {
         int r = lookup_box(a, a->word[i], &p, &e);
         if (r == -PALE_NOT_FOUND && args_has(a, "force"))
             continue;
-        if (r < 0 || life_stop(&p, STOP_ANY, "local", &e) < 0 || place_remove(&p, !args_has(a, "keep-data"), &e) < 0 ||
-            gc_shared(&p, &e) < 0)
+        if (r < 0 || (r = may_go(a, &p, &e)) < 0 || (r == 0 && remove_one(a, &p, &e) < 0))
             return cli_fail(a, &e);
-        removed++;
+        removed += r == 0;
+        kept += r == 1;
     }
     if (a->json)
         printf("{\"removed\":%d}\n", removed);
-    return 0;
+    return kept ? 125 : 0;
 }
 
 static const struct option create_scope[] = {
@@ -525,5 +552,14 @@ const struct verb verb_stop = {"stop",
                                -1,
                                run_stop};
 const struct verb verb_rm = {
-    "rm", "Boxes", "remove a box", "[--keep-data] BOX …", "Stops the box and removes its policy, logs and files.", rm_tables, 1,
-    -1,   -1,      run_rm};
+    "rm",
+    "Boxes",
+    "remove a box",
+    "[--keep-data] [-f] BOX …",
+    "Stops the box and removes its policy and files. With work in a project for review that has not landed it asks, or without a\n"
+    "terminal refuses, unless -f. Its log stays for 30 days: `pale audit ID`, `pale audit --removed`.",
+    rm_tables,
+    1,
+    -1,
+    -1,
+    run_rm};

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/path.h"
+#include "box/life.h"
 #include "ops/ops.h"
 #include "ops/shown.h"
 #include "ops/talk.h"
@@ -311,9 +312,40 @@ void op_box_stop(struct call *c)
     act(c, fleet_stop);
 }
 
+/* A box whose project is for review may hold work that exists nowhere else. */
+static bool is_for_review(const char *id)
+{
+    struct place p;
+    bool is = false;
+    return place_peek(id, &p, NULL) == 0 && life_has_line(&p, "project.mode review", &is, NULL) == 0 && is;
+}
+
+static void on_looked(void *arg, const struct msg_deed_done *d)
+{
+    struct call *c = arg;
+    const struct core_box *b = d->code == 0 ? core_by_id(c->world->fleet.core, d->id) : NULL;
+    if (!c->gone && d->code != 0)
+        call_refuse(c, d->code < PALE_CODE_COUNT ? (enum pale_code)d->code : PALE_PROTOCOL, "%s", d->text);
+    else if (!c->gone && !b)
+        call_refuse(c, PALE_NOT_FOUND, "there is no such box");
+    if (c->gone || !b)
+        return call_drop(c);
+    fleet_remove(&c->world->fleet, d->id, call_caller(c), on_done, c);
+}
+
 void op_box_remove(struct call *c)
 {
-    act(c, fleet_remove);
+    const struct core_box *b = talk_find(c);
+    char id[BOX_ID_LEN + 1];
+    if (!b)
+        return;
+    if (call_number(c, "force", 0) != 0 || !is_for_review(b->id))
+        return act(c, fleet_remove);
+    memcpy(id, b->id, sizeof(id));
+    struct msg_deed m = {
+        .kind = DEED_UNLANDED, .id = id, .name = "", .tenant = b->tenant, .policy = "", .born = b->born, .caller = call_caller(c)};
+    call_hold(c);
+    fleet_deed(&c->world->fleet, &m, on_looked, c);
 }
 
 /* Every process of it stands still, or goes on; then it is told how it stands. */

@@ -44,6 +44,11 @@ static const struct op_field create_fields[] = {
 
 static const struct op_field ensure_fields[] = {MADE_FIELDS, END};
 
+static const struct op_field box_remove_fields[] = {
+    {"force", KIND_BOOL, false, 0, "also with work of a project for review that has not landed; else that is 409", IN_QUERY, NULL},
+    END,
+};
+
 static const struct op_field rename_fields[] = {
     {"name", KIND_TEXT, true, BOX_NAME_MAX, "its new name", IN_BODY, NULL},
     END,
@@ -696,6 +701,7 @@ static const struct op_field collected_shape[] = {
     {"files", KIND_NUMBER, true, 0, "that somebody was writing when he died", IN_BODY, NULL},
     {"staging", KIND_NUMBER, true, 0, "folders in which an image was being built", IN_BODY, NULL},
     {"quarantines", KIND_NUMBER, true, 0, "of one-shot boxes, that are older than 30 days", IN_BODY, NULL},
+    {"logs", KIND_NUMBER, true, 0, "of boxes that were removed, older than 30 days, or beyond 1,000 or 256 MiB", IN_BODY, NULL},
     {"images", KIND_LIST_OF, true, 0, "that were removed", IN_BODY, "IdleImage"},
     END,
 };
@@ -786,8 +792,8 @@ const struct op op_table[] = {
     {"box.inspect", "GET", BOX, RIGHT_BOX_READ, "How a box stands.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box", false, op_box_inspect},
     {"box.terms", "PATCH", BOX, RIGHT_BOX_END, "Change when it is removed or stopped by itself.", terms_fields, INPUT_JSON, OUTPUT_JSON,
      200, "Box", false, op_box_terms},
-    {"box.remove", "DELETE", BOX, RIGHT_BOX_REMOVE, "Stop it and remove its policy, logs and files.", NULL, INPUT_NONE, OUTPUT_NOTHING, 204,
-     NULL, false, op_box_remove},
+    {"box.remove", "DELETE", BOX, RIGHT_BOX_REMOVE, "Stop it and remove its policy and files; its log stays with the host for 30 days.",
+     box_remove_fields, INPUT_NONE, OUTPUT_NOTHING, 204, NULL, false, op_box_remove},
     {"box.start", "POST", BOX "/start", RIGHT_BOX_END, "Start it; whatever needs it does so by itself.", NULL, INPUT_NONE, OUTPUT_JSON, 200,
      "Box", false, op_box_start},
     {"box.stop", "POST", BOX "/stop", RIGHT_BOX_END, "End everything in it. Its files stay.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box",

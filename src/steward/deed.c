@@ -19,7 +19,7 @@
 #include "box/ceiling.h"
 #include "box/checkpoint.h"
 #include "box/cutoff.h"
-#include "box/gc.h"
+#include "box/kept_log.h"
 #include "box/intake.h"
 #include "box/life.h"
 #include "box/policy_compare.h"
@@ -27,6 +27,7 @@
 #include "box/reach.h"
 #include "box/rename.h"
 #include "box/stack.h"
+#include "box/unlanded.h"
 #include "steward/building.h"
 #include "steward/custody.h"
 #include "steward/gallery.h"
@@ -287,10 +288,15 @@ static int do_import(struct deed *d, struct pale_err *e)
 
 static int do_remove(struct deed *d, struct pale_err *e)
 {
+    char note[PALE_ERR_TEXT_MAX];
     int r = life_stop(&d->place, STOP_ANY, d->order->caller, e);
-    if (r == 0)
-        r = place_remove(&d->place, true, e);
-    return r < 0 ? r : gc_shared(&d->place, e);
+    return r < 0 ? r : kept_log_remove(&d->place, true, d->order->caller, false, note, e);
+}
+
+/* Has it work that exists nowhere else? */
+static int do_unlanded(struct deed *d, struct pale_err *e)
+{
+    return unlanded_refuse(&d->place, e);
 }
 
 static int do_rename(struct deed *d, struct pale_err *e)
@@ -414,6 +420,7 @@ static const struct {
     [DEED_START] = {true, do_start},
     [DEED_STOP] = {true, do_stop},
     [DEED_REMOVE] = {true, do_remove},
+    [DEED_UNLANDED] = {true, do_unlanded},
     [DEED_RENAME] = {true, do_rename},
     [DEED_POLICY] = {true, do_policy},
     [DEED_DOCTOR] = {false, do_doctor},

@@ -126,12 +126,13 @@ enum deed_kind {
     DEED_GUARD_DROP,
     DEED_IMAGE_BUILD, /* of a tar or an OCI archive parts follow, the last of them empty */
     DEED_EXPORT,
-    DEED_IMPORT,  /* parts follow, the last of them empty */
-    DEED_CUT,     /* count 1: cut it off from every network; 0: take that back */
-    DEED_PANIC,   /* the same of every box */
-    DEED_VERDICT, /* to question `name` about the host in `sets`, port `count`: yes if `force`; `form`: the scope, for_ms: how long it
-                     stands */
-    DEED_COMPARE, /* is the box `name` what DEED_MAKE would make of the same order? Else PALE_EXISTS */
+    DEED_IMPORT,   /* parts follow, the last of them empty */
+    DEED_CUT,      /* count 1: cut it off from every network; 0: take that back */
+    DEED_PANIC,    /* the same of every box */
+    DEED_VERDICT,  /* to question `name` about the host in `sets`, port `count`: yes if `force`; `form`: the scope, for_ms: how long it
+                      stands */
+    DEED_COMPARE,  /* is the box `name` what DEED_MAKE would make of the same order? Else PALE_EXISTS */
+    DEED_UNLANDED, /* has a project for review work that has not landed? Then PALE_EXISTS */
     DEED_KIND_END
 };
 
