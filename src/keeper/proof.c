@@ -145,6 +145,7 @@ void proof_start(struct keeper *k)
     struct proof *p = &k->proof;
     const struct msg_probe m = {.full = p->full, .port = p->port, .planted = planted(k), .abstract = p->abstract};
     p->asked = true;
+    k->wayout.probes += k->wayout.meters != NULL; /* it dials an address that nobody has, which is no deed of the box's */
     record_start(&w, mem, sizeof(mem));
     msg_probe_write(&m, &w);
     wire_send(k, TO_PROBE, 0, mem, w.len);
