@@ -39,7 +39,7 @@ UNSEEN static struct rig_box *box_of(const char *tenant, const char *name)
     return NULL;
 }
 
-int rig_place_peek(const char *id, struct place *ret, struct pale_err *e)
+int rig_place_by_id(const char *id, struct place *ret, struct pale_err *e)
 {
     return place_is(box_by_id(id), ret, e);
 }
