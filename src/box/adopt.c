@@ -245,10 +245,11 @@ static int find_only_layer(const struct place *p, struct stack *ret, struct pale
     if (r < 0)
         return r;
     if (count > 1)
-        return err_set(e, PALE_CONFLICT,
-                       "%s has %u layers of files, and the list that says how they lie on each other is gone with the state folder: put that "
-                       "back (%s), or take what you need from the layers by hand",
-                       p->data, count, p->state);
+        return err_set(
+            e, PALE_CONFLICT,
+            "%s has %u layers of files, and the list that says how they lie on each other is gone with the state folder: put that "
+            "back (%s), or take what you need from the layers by hand",
+            p->data, count, p->state);
     if (count == 0)
         return 0;
     memcpy(ret->open, found, sizeof(ret->open));
@@ -322,7 +323,8 @@ static int adopt_lost(const struct adopt_order *o, struct place *p, struct pale_
     own_policy policy = {0};
     struct stat st;
     if (!p->project)
-        return err_set(e, PALE_CONFLICT, "the files of box %s went with its folder %s: put that back, or `pale forget %s`", p->name, p->data, p->id);
+        return err_set(e, PALE_CONFLICT, "the files of box %s went with its folder %s: put that back, or `pale forget %s`", p->name,
+                       p->data, p->id);
     memcpy(from, p->data, sizeof(from));
     project_of(p->data, project);
     int r = hold_box(p, false, &h, e);
@@ -397,8 +399,10 @@ int adopt_forget(const struct place *p, bool force, struct pale_err *e)
         r = r < 0 ? r : 0;
     }
     if (r == 0 && has && !force)
-        r = err_set(e, PALE_CONFLICT, "the files of box %s (%s) are still there, in %s; `pale adopt %s` brings it back, `pale forget -f %s` removes them for good",
-                    p->name, p->id, layers, p->id, p->id);
+        r = err_set(
+            e, PALE_CONFLICT,
+            "the files of box %s (%s) are still there, in %s; `pale adopt %s` brings it back, `pale forget -f %s` removes them for good",
+            p->name, p->id, layers, p->id, p->id);
     if (r == 0)
         r = life_clear(p, e);
     return r < 0 ? r : place_forget(p, e);

@@ -9,8 +9,8 @@
 #include "policy/policy.h"
 
 struct adopt_order {
-    const char *name;           /* of the box, or its id */
-    enum place_scope scope;     /* where the name is looked for */
+    const char *name;            /* of the box, or its id */
+    enum place_scope scope;      /* where the name is looked for */
     const struct policy *policy; /* of a box whose own was removed with it (`pale rm --keep-data`), or never was here */
     const char *caller;
 };

@@ -110,9 +110,10 @@ static int refuse_strangers(const struct place *beside, struct pale_err *e)
             continue;
         if (path_join(state, sizeof(state), boxes, id) && lstat(state, &st) == 0)
             continue;
-        r = err_set(e, PALE_CONFLICT,
-                    "%s/%s is a box that your state folder does not know: layers that it may stand on stay; `pale adopt` it, or move it away",
-                    dir, en->d_name);
+        r = err_set(
+            e, PALE_CONFLICT,
+            "%s/%s is a box that your state folder does not know: layers that it may stand on stay; `pale adopt` it, or move it away", dir,
+            en->d_name);
     }
     closedir(d);
     return r;

@@ -144,28 +144,35 @@ int identity_refuse(const struct place *p, enum identity_kind kind, const char *
     case IDENTITY_WHOLE:
         return 0;
     case IDENTITY_OLD:
-        return err_set(e, PALE_CONFLICT,
-                       "%s is a box of an earlier version of pale, which this one does not open; nothing of it is changed: take what you need "
-                       "from %s/layers, then move it away",
-                       p->data, p->data);
+        return err_set(
+            e, PALE_CONFLICT,
+            "%s is a box of an earlier version of pale, which this one does not open; nothing of it is changed: take what you need "
+            "from %s/layers, then move it away",
+            p->data, p->data);
     case IDENTITY_UNMARKED:
-        return err_set(e, PALE_CONFLICT,
-                       "%s was not made by you on this host: it has no id, as if it had come with a repository; move it away, then `pale create %s`",
-                       p->data, p->name);
+        return err_set(
+            e, PALE_CONFLICT,
+            "%s was not made by you on this host: it has no id, as if it had come with a repository; move it away, then `pale create %s`",
+            p->data, p->name);
     case IDENTITY_STATELESS:
         if (access(p->state, F_OK) == 0)
             return err_set(e, PALE_CONFLICT,
-                           "%s is what was kept of box %.8s… when it was removed; `pale adopt %s` makes a box of it, `pale forget %s` gives up the rest",
+                           "%s is what was kept of box %.8s… when it was removed; `pale adopt %s` makes a box of it, `pale forget %s` "
+                           "gives up the rest",
                            p->data, p->id, p->name, p->id);
-        return err_set(e, PALE_CONFLICT,
-                       "%s was not made by you on this host: your state folder knows no box %.8s…; `pale adopt %s` makes a box of it, or move it away",
-                       p->data, p->id, p->name);
+        return err_set(
+            e, PALE_CONFLICT,
+            "%s was not made by you on this host: your state folder knows no box %.8s…; `pale adopt %s` makes a box of it, or move it away",
+            p->data, p->id, p->name);
     case IDENTITY_MOVED:
-        return err_set(e, PALE_CONFLICT, "%s was moved: box %.8s… was made at %s; `pale adopt %s` lets it be here, `pale forget %s` gives it up",
-                       p->data, p->id, other, p->name, p->id);
+        return err_set(e, PALE_CONFLICT,
+                       "%s was moved: box %.8s… was made at %s; `pale adopt %s` lets it be here, `pale forget %s` gives it up", p->data,
+                       p->id, other, p->name, p->id);
     case IDENTITY_COPIED:
-        return err_set(e, PALE_CONFLICT, "%s is a copy of the folder of box %.8s…, which is at %s; `pale adopt %s` makes a fork of that box here, or move the copy away",
-                       p->data, p->id, other, p->name);
+        return err_set(
+            e, PALE_CONFLICT,
+            "%s is a copy of the folder of box %.8s…, which is at %s; `pale adopt %s` makes a fork of that box here, or move the copy away",
+            p->data, p->id, other, p->name);
     case IDENTITY_REMOVED:
         return err_set(e, PALE_NOT_FOUND, "box %s is being removed, or somebody was stopped over it; `pale gc` finishes that", p->name);
     case IDENTITY_NO_FOLDER:

@@ -173,10 +173,11 @@ int layerdir_check_maker(const struct place *p, const char *id, const char *make
         return layer;
     if ((identity_read(layer, MAKER, found) && strcmp(found, maker) == 0) || weak_word("layer-makers") || weak_word("layer-names"))
         return 0;
-    return err_set(e, PALE_CORRUPT,
-                   "layer %s of box %s says that it was made by %s, and the list of layers that it was made by %s: it is not joined; put back "
-                   "the folder of the layer, or `pale restore` an older snapshot",
-                   id, p->name, found, maker);
+    return err_set(
+        e, PALE_CORRUPT,
+        "layer %s of box %s says that it was made by %s, and the list of layers that it was made by %s: it is not joined; put back "
+        "the folder of the layer, or `pale restore` an older snapshot",
+        id, p->name, found, maker);
 }
 
 int layerdir_make(const struct place *p, const char *id, const struct policy *policy, bool still, struct pale_err *e)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Folders of layers. Those of a user's box lie in layers/ID of its data folder, those of a project's box in its state folder, out of
- * reach for whoever may write in the project; those that several boxes stand on lie in .layers/ID beside, where each of these boxes can be removed without the
- * others. Nothing in them is ever followed as a link. */
+ * reach for whoever may write in the project; those that several boxes stand on lie in .layers/ID beside, where each of these boxes can be
+ * removed without the others. Nothing in them is ever followed as a link. */
 #pragma once
 
 #include <stdbool.h>

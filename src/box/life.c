@@ -419,7 +419,8 @@ static bool is_half_made(int state, const char *id)
 {
     char path[PATH_BYTES_MAX], born[BOX_ID_LEN + 1];
     struct stat st;
-    if (faccessat(state, IDENTITY_DATA, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || faccessat(state, IDENTITY_REMOVING, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+    if (faccessat(state, IDENTITY_DATA, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+        faccessat(state, IDENTITY_REMOVING, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return false;
     if (flock(state, LOCK_EX | LOCK_NB) < 0)
         return false;

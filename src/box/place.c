@@ -384,8 +384,9 @@ int place_by_id(const char *id, struct place *ret, struct pale_err *e)
     if (r < 0)
         return r;
     if (p.lost)
-        return err_set(e, PALE_NOT_FOUND, "box %s (%s) is not at %s any more; `pale adopt %s` if you moved it, `pale forget %s` gives it up",
-                       p.name, id, p.data, p.name, id);
+        return err_set(e, PALE_NOT_FOUND,
+                       "box %s (%s) is not at %s any more; `pale adopt %s` if you moved it, `pale forget %s` gives it up", p.name, id,
+                       p.data, p.name, id);
     *ret = p;
     return 0;
 }
@@ -503,9 +504,9 @@ static int tell_absent(const char *name, enum place_scope scope, struct pale_err
                        "box %s (%s) is not at %s any more; `pale adopt %s` puts it back, or takes it where you moved it; `pale forget %s` "
                        "gives it up",
                        name, lost.id, lost.data, lost.id, lost.id);
-    return r == -PALE_CONFLICT ? err_set(e, PALE_NOT_FOUND, "%s", why.text)
-                               : err_set(e, PALE_NOT_FOUND, "there is no box %s here; `pale ls` lists them, `pale create %s` makes one", name,
-                                         name);
+    return r == -PALE_CONFLICT
+               ? err_set(e, PALE_NOT_FOUND, "%s", why.text)
+               : err_set(e, PALE_NOT_FOUND, "there is no box %s here; `pale ls` lists them, `pale create %s` makes one", name, name);
 }
 
 /* In one folder: 1 if it is there; 0, or an error that is worth telling. */
@@ -566,7 +567,8 @@ static int look_by_id(const char *id, struct place *ret, enum identity_kind *ret
     return r;
 }
 
-int place_look(const char *name, enum place_scope scope, struct place *ret, enum identity_kind *ret_kind, char *ret_other, struct pale_err *e)
+int place_look(const char *name, enum place_scope scope, struct place *ret, enum identity_kind *ret_kind, char *ret_other,
+               struct pale_err *e)
 {
     char dir[2][PATH_BYTES_MAX];
     bool has[2] = {scope != SCOPE_USER && find_project(dir[0], sizeof(dir[0])),

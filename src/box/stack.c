@@ -391,7 +391,8 @@ static int load_first(const struct place *p, struct stack *ret, struct pale_err 
         return r;
     if (others)
         return err_set(e, PALE_CORRUPT,
-                       "%s/" STACK_FILE ", which says which layers box %s stands on, is missing; put it back from a copy of that folder: nothing "
+                       "%s/" STACK_FILE
+                       ", which says which layers box %s stands on, is missing; put it back from a copy of that folder: nothing "
                        "of the layers is removed meanwhile",
                        p->state, p->name);
     memcpy(ret->box, p->id, sizeof(ret->box));

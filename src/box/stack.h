@@ -31,11 +31,11 @@ struct stack_layer {
     char id[LAYER_ID_LEN + 1];
     int below; /* its number in the stack, or STACK_NONE */
     uint64_t closed_ms;
-    char digest[SHA256_HEX]; /* of its content; "": not made yet */
-    char poison[64];         /* why it is no longer used, in one word that inspection gave; "": it is good */
-    bool anew;               /* the project begins again with it: none of the layers below count for that */
+    char digest[SHA256_HEX];    /* of its content; "": not made yet */
+    char poison[64];            /* why it is no longer used, in one word that inspection gave; "": it is good */
+    bool anew;                  /* the project begins again with it: none of the layers below count for that */
     char maker[BOX_ID_LEN + 1]; /* the box that made it; "": this one */
-    bool rest;               /* … with what is left of theirs: as far as anybody looked at the user's tree, it began when they did */
+    bool rest;                  /* … with what is left of theirs: as far as anybody looked at the user's tree, it began when they did */
 };
 
 /* A layer with the content of a run of others, made so that fewer must be joined. */

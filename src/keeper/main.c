@@ -212,8 +212,9 @@ static int lock_folder(struct keeper *k, struct pale_err *e)
     if (!identity_read(fd, IDENTITY_ID, id) || strcmp(id, k->id) != 0)
         return err_set(e, PALE_CONFLICT, "%s is not the folder of box %s (%s); `pale ls` says where that is", k->data_dir, k->name, k->id);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? err_set(e, PALE_CONFLICT, "a keeper that goes by another state folder has %s; `pale stop` it there", k->data_dir)
-                                    : err_os(e, "lock %s", k->data_dir);
+        return errno == EWOULDBLOCK
+                   ? err_set(e, PALE_CONFLICT, "a keeper that goes by another state folder has %s; `pale stop` it there", k->data_dir)
+                   : err_os(e, "lock %s", k->data_dir);
     k->folder_lock = take_fd(&fd);
     return 0;
 }
@@ -496,8 +497,7 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
         r = place_refuse_own(p->project_path, e);
     if (r < 0)
         return r;
-    const struct claim c = {
-        .id = k->id, .name = k->name, .paths = paths, .count = n, .wide = n > 1 || !has_own};
+    const struct claim c = {.id = k->id, .name = k->name, .paths = paths, .count = n, .wide = n > 1 || !has_own};
     return n ? claims_take(k->runtime_dir, &c, &k->claims, e) : 0;
 }
 
