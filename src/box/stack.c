@@ -526,6 +526,8 @@ int stack_add_layer(struct stack *s, const struct stack_layer *l, struct pale_er
     if (!grow(&s->layers, s->layer_count, sizeof(*l)))
         return err_nomem(e);
     s->layers[s->layer_count] = *l;
+    if (!l->maker[0])
+        memcpy(s->layers[s->layer_count].maker, s->box, sizeof(l->maker));
     return (int)s->layer_count++;
 }
 
@@ -535,7 +537,10 @@ int stack_add_join(struct stack *s, const struct stack_join *j, struct pale_err 
         return err_set(e, PALE_LIMIT, "a box has at most %d joined layers", STACK_LAYERS_MAX);
     if (!grow(&s->joins, s->join_count, sizeof(*j)))
         return err_nomem(e);
-    s->joins[s->join_count++] = *j;
+    s->joins[s->join_count] = *j;
+    if (!j->maker[0])
+        memcpy(s->joins[s->join_count].maker, s->box, sizeof(j->maker));
+    s->join_count++;
     return 0;
 }
 

@@ -279,10 +279,16 @@ static const char *cut_of(const struct place *p)
     return cutoff_name(cutoff_of_place(p));
 }
 
+/* Its folder is gone or elsewhere, or there, but nothing else of it (`pale rm --keep-data`). */
+static const char *lost_state(const struct place *p)
+{
+    return identity_is_at(p->data, p->id) ? "kept" : "lost";
+}
+
 /* What there is to say of it beside its state. */
 static const char *remark_of(const struct place *p, const char *cut)
 {
-    return !p->lost ? cut : cut[0] ? "lost, cut off" : "lost";
+    return !p->lost ? cut : cut[0] ? "lost, cut off" : lost_state(p);
 }
 
 static int list_one(void *arg, const struct place *p)
@@ -299,7 +305,7 @@ static int list_one(void *arg, const struct place *p)
     if (!remember(b, p->id))
         return err_nomem(b->e);
     const char *cut = cut_of(p), *remark = remark_of(p, cut);
-    const char *state = p->lost && !up ? "lost" : state_of(up, &info);
+    const char *state = p->lost && !up ? lost_state(p) : state_of(up, &info);
     if (up)
         snprintf(number, sizeof(number), "%llu", (unsigned long long)info.jobs);
     if (l->is_json) {

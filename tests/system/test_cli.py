@@ -15,7 +15,7 @@ import pytest
 
 from harness import wait_until
 
-VERBS = ["run", "exec", "shell", "create", "ls", "inspect", "stop", "freeze", "thaw", "rename", "rm", "diff", "apply", "discard", "snapshot", "snapshots", "restore", "fork", "export", "import", "gc", "ps", "attach", "kill", "wait", "logs", "cp", "cat", "write", "files",
+VERBS = ["run", "exec", "shell", "create", "ls", "inspect", "stop", "freeze", "thaw", "rename", "adopt", "forget", "rm", "diff", "apply", "discard", "snapshot", "snapshots", "restore", "fork", "export", "import", "gc", "ps", "attach", "kill", "wait", "logs", "cp", "cat", "write", "files",
          "mkdir", "mv", "del", "watch", "net", "quarantine", "panic", "validate", "policy", "presets", "audit", "guard", "approvals", "prove", "image", "serve", "token", "claude", "codex", "gemini", "qwen", "opencode", "copilot", "agent", "agents", "mcp", "completion", "version"]
 SUMMARY = re.compile(r"^exit=(\d+) time=(\d+(\.\d+)?(ms|s)|\d+m\S*) cpu=\d+\.\d\ds peak=\d+(\.\d)?(B|KiB|MiB|GiB)$", re.M)
 
