@@ -236,38 +236,16 @@ static int make_state(const struct place *p, struct place *ret, struct pale_err 
     return 0;
 }
 
-/* The only layer that the box has, where no list says which there are. */
-static int find_only_layer(const struct place *p, struct stack *ret, struct pale_err *e)
-{
-    char found[LAYER_ID_LEN + 1] = "";
-    unsigned count = 0;
-    int r = layerdir_find_own(p, found, &count, e);
-    if (r < 0)
-        return r;
-    if (count > 1)
-        return err_set(
-            e, PALE_CONFLICT,
-            "%s has %u layers of files, and the list that says how they lie on each other is gone with the state folder: put that "
-            "back (%s), or take what you need from the layers by hand",
-            p->data, count, p->state);
-    if (count == 0)
-        return 0;
-    memcpy(ret->open, found, sizeof(ret->open));
-    return layerdir_maker(p, found, ret->open_maker, e);
-}
-
-/* The list of layers as it was, or of the one that there is. 1: it must be written down, for the name of the first was the old id. */
-static int find_list(const struct place *p, struct stack *ret, struct pale_err *e)
+/* The list of layers, from the state folder if it is there, else the copy in the data folder. id: of the box that wrote it. */
+static int find_list(const struct place *p, const char *id, struct stack *ret, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
     struct stat st;
+    struct place of = *p;
+    memcpy(of.id, id, sizeof(of.id));
     if (!path_join(path, sizeof(path), p->state, "stack"))
         return err_set(e, PALE_LIMIT, "path too long: %s", p->state);
-    if (lstat(path, &st) == 0)
-        return stack_load(p, ret, e);
-    int r = find_only_layer(p, ret, e);
-    memcpy(ret->box, p->id, sizeof(ret->box));
-    return r < 0 ? r : ret->open[0] != 0;
+    return lstat(path, &st) == 0 || p->project ? stack_load(&of, ret, e) : stack_load_copy(&of, ret, e);
 }
 
 /* From here on it can only go forward: whoever is killed is followed by somebody who does the same again. */
@@ -283,7 +261,10 @@ static int give_new_id(const struct adopt_order *o, const struct place *p, const
         r = replace_link(state, IDENTITY_BORN, new->id, e);
     if (r == 0)
         r = replace_link(state, IDENTITY_DATA, p->data, e);
-    if (r == 0 && (r = find_list(new, &s, e)) > 0)
+    if (r == 0)
+        r = find_list(new, p->id, &s, e);
+    memcpy(s.box, new->id, sizeof(s.box));
+    if (r == 0)
         r = stack_save(new, &s, e);
     if (r == 0)
         r = tell(new, p->id, o->caller, e);
@@ -306,8 +287,8 @@ static int adopt_left(const struct adopt_order *o, const struct place *p, struct
     if (r == 0 && (!identity_read(folder, IDENTITY_ID, was) || strcmp(was, p->id) != 0))
         r = err_set(e, PALE_BUSY, "%s has become another's; try again", p->data);
     /* What cannot be read is told before anything is changed. */
-    if (r == 0 && (r = find_list(p, &s, e)) > 0)
-        r = 0;
+    if (r == 0)
+        r = find_list(p, p->id, &s, e);
     if (r == 0)
         r = make_state(p, ret, e);
     return r < 0 ? r : give_new_id(o, p, ret, folder, e);

@@ -294,55 +294,22 @@ static bool is_layer(const char *name)
     return identity_is_id(name);
 }
 
-struct own_layers {
-    const char *but;
-    char found[BOX_ID_LEN + 1];
-    unsigned count;
-};
-
-static int count_own(const struct place *p, struct own_layers *l, struct pale_err *e)
+int layerdir_has_others(const struct place *p, const char *id, bool *ret, struct pale_err *e)
 {
-    for (int i = 0; i < HOME_COUNT; i++) {
+    *ret = false;
+    for (int i = 0; i < HOME_COUNT && !*ret; i++) {
         char path[PATH_BYTES_MAX];
         if (!layers_path(p, i, false, path, sizeof(path)))
             return err_set(e, PALE_LIMIT, "path too long: %s", p->data);
         DIR *d = opendir(path);
         if (!d && errno != ENOENT)
             return err_os(e, "open %s", path);
-        for (const struct dirent *en; d && (en = readdir(d));)
-            if (is_layer(en->d_name) && strcmp(en->d_name, l->but) != 0) {
-                memcpy(l->found, en->d_name, sizeof(l->found));
-                l->count++;
-            }
+        for (const struct dirent *en; d && !*ret && (en = readdir(d));)
+            *ret = is_layer(en->d_name) && strcmp(en->d_name, id) != 0;
         if (d)
             closedir(d);
     }
     return 0;
-}
-
-int layerdir_has_others(const struct place *p, const char *id, bool *ret, struct pale_err *e)
-{
-    struct own_layers l = {.but = id};
-    int r = count_own(p, &l, e);
-    *ret = l.count > 0;
-    return r;
-}
-
-int layerdir_find_own(const struct place *p, char ret[BOX_ID_LEN + 1], unsigned *ret_count, struct pale_err *e)
-{
-    struct own_layers l = {.but = ""};
-    int r = count_own(p, &l, e);
-    memcpy(ret, l.found, sizeof(l.found));
-    *ret_count = l.count;
-    return r;
-}
-
-int layerdir_maker(const struct place *p, const char *id, char ret[BOX_ID_LEN + 1], struct pale_err *e)
-{
-    own_fd layer = open_layer(p, id, e);
-    if (layer < 0)
-        return layer;
-    return identity_read(layer, MAKER, ret) ? 0 : err_set(e, PALE_CORRUPT, "layer %s of box %s does not say who made it", id, p->name);
 }
 
 int layerdir_has(const struct place *p, const char *id, enum wall_part part, bool *ret, struct pale_err *e)

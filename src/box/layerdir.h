@@ -19,12 +19,6 @@ int layerdir_path(const struct place *p, const char *id, char *ret, size_t cap, 
 /* PALE_CORRUPT if the folder of the layer says that another than maker has made it. */
 int layerdir_check_maker(const struct place *p, const char *id, const char *maker, struct pale_err *e) MUST_CHECK;
 
-/* Who made it, as its folder says. */
-int layerdir_maker(const struct place *p, const char *id, char ret[BOX_ID_LEN + 1], struct pale_err *e) MUST_CHECK;
-
-/* How many layers of its own the box has, and one of them. */
-int layerdir_find_own(const struct place *p, char ret[BOX_ID_LEN + 1], unsigned *ret_count, struct pale_err *e) MUST_CHECK;
-
 /* Has the box any layer of its own but this one? */
 int layerdir_has_others(const struct place *p, const char *id, bool *ret, struct pale_err *e) MUST_CHECK;
 

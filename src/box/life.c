@@ -417,7 +417,7 @@ int life_stop(const struct place *p, enum life_stop_when when, const char *calle
 /* Somebody was killed while he made it: it never was a box. */
 static bool is_half_made(int state, const char *id)
 {
-    char path[PATH_BYTES_MAX], born[BOX_ID_LEN + 1];
+    char path[PATH_BYTES_MAX];
     struct stat st;
     if (faccessat(state, IDENTITY_DATA, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
         faccessat(state, IDENTITY_REMOVING, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
@@ -425,8 +425,8 @@ static bool is_half_made(int state, const char *id)
     if (flock(state, LOCK_EX | LOCK_NB) < 0)
         return false;
     ssize_t n = readlinkat(state, IDENTITY_MOVING, path, sizeof(path) - 1);
-    if (n <= 0)
-        return !identity_read(state, IDENTITY_BORN, born) && fstat(state, &st) == 0 && st.st_mtime < time(NULL) - MAKING_SECONDS;
+    if (n <= 0) /* he had only just begun */
+        return fstat(state, &st) == 0 && st.st_mtime < time(NULL) - MAKING_SECONDS;
     path[n] = 0;
     return !identity_is_at(path, id);
 }
@@ -468,7 +468,7 @@ static int sweep_one(const char *boxes, const char *id, bool only_counts, struct
     own_fd lock = openat(state, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0)
         return 0;
-    int r = lock >= 0 ? life_clear(&p, e) : 0;
+    int r = lock >= 0 && !is_held_elsewhere(&p) ? life_clear(&p, e) : 0;
     if (r == 0 && removed)
         r = place_remove(&p, true, e);
     return r < 0 ? r : removed;

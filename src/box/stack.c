@@ -20,6 +20,7 @@
 #include "box/layerdir.h"
 
 #define STACK_FILE "stack"
+#define STACK_COPY STACK_FILE /* in the data folder */
 #define STACK_LOCK "stack.lock"
 #define STACK_TEXT_MAX (4u << 20)
 #define STACK_HEAD "pale stack 2\n"
@@ -81,7 +82,7 @@ static const char *maker_of(const struct stack *s, const char *maker)
 
 void stack_write(const struct stack *s, struct buf *out)
 {
-    buf_add_text(out, STACK_HEAD);
+    buf_addf(out, STACK_HEAD "box %s\n", s->box);
     for (size_t i = 0; i < s->layer_count; i++) {
         const struct stack_layer *l = &s->layers[i];
         buf_addf(out, "layer %s %s %llu %s %s %s %s\n", l->id, id_of(s, l->below), (unsigned long long)l->closed_ms, or_dash(l->digest),
@@ -331,10 +332,25 @@ static int check_names(const struct stack *s)
     return 0;
 }
 
+/* The first line: whose list it is. */
+static int read_box(char **at, struct stack *ret)
+{
+    static const char word[] = "box ";
+    char *id = *at + strlen(word);
+    if (strncmp(*at, word, strlen(word)) != 0 || strspn(id, "0123456789abcdef") != BOX_ID_LEN || id[BOX_ID_LEN] != '\n')
+        return -PALE_CORRUPT;
+    memcpy(ret->box, id, BOX_ID_LEN);
+    ret->box[BOX_ID_LEN] = 0;
+    *at = id + BOX_ID_LEN + 1;
+    return 0;
+}
+
 static int read_text(struct stack *ret, char *text)
 {
     struct reading reading = {.stack = ret};
-    int r = make_index(&reading, text);
+    int r = read_box(&text, ret);
+    if (r == 0)
+        r = make_index(&reading, text);
     if (r == 0)
         r = read_lines(&reading, text);
     free(reading.index);
@@ -411,8 +427,18 @@ int stack_load(const struct place *p, struct stack *ret, struct pale_err *e)
     if (r == 0)
         return load_first(p, ret, e);
     r = stack_parse(buf_text(&text), text.len, ret, e);
-    memcpy(ret->box, p->id, sizeof(ret->box));
+    if (r == 0 && strcmp(ret->box, p->id) != 0) {
+        r = err_set(e, PALE_CORRUPT, "this is the list of layers of box %s", ret->box);
+        stack_done(ret);
+    }
     return r < 0 ? err_prefix(e, "%s/" STACK_FILE, p->state) : 0;
+}
+
+int stack_load_copy(const struct place *p, struct stack *ret, struct pale_err *e)
+{
+    struct place folder = *p;
+    memcpy(folder.state, p->data, sizeof(folder.state));
+    return stack_load(&folder, ret, e);
 }
 
 int stack_digest(const char *state, char ret[SHA256_HEX], struct pale_err *e)
@@ -436,9 +462,14 @@ int stack_save_after(const struct place *p, const struct stack *s, const struct 
         return err_set(e, PALE_LIMIT, "the list of layers of %s is longer than %u bytes; remove snapshots and try again", p->name,
                        STACK_TEXT_MAX);
     int r = fd_replace_file_after(dir, STACK_FILE, text.data, text.len, after, e);
-    if (r == 0)
-        *ret_state = take_fd(&dir);
-    return r;
+    if (r < 0)
+        return r;
+    /* For who has lost the state folder (box/adopt.h). Nobody else reads it, and it need not be the newest. */
+    own_fd data = p->project ? -1 : open(p->data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (data >= 0)
+        (void)!fd_replace_file(data, STACK_COPY, text.data, text.len, 0600, false, NULL);
+    *ret_state = take_fd(&dir);
+    return 0;
 }
 
 int stack_save(const struct place *p, const struct stack *s, struct pale_err *e)

@@ -82,6 +82,10 @@ int stack_save(const struct place *p, const struct stack *s, struct pale_err *e)
 int stack_save_after(const struct place *p, const struct stack *s, const struct fd_after *after, int *ret_state,
                      struct pale_err *e) MUST_CHECK;
 
+/* As it stands in the data folder of a user's box, where a copy of each list is left, so that the files of who has lost his state folder
+ * are not lost. PALE_CORRUPT if it cannot be read, or says less than there is. */
+int stack_load_copy(const struct place *p, struct stack *ret, struct pale_err *e) MUST_CHECK;
+
 /* The digest of its text in this state folder. */
 int stack_digest(const char *state, char ret[SHA256_HEX], struct pale_err *e) MUST_CHECK;
 

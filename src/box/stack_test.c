@@ -237,13 +237,14 @@ static void what_cannot_be_is_not_read(void **state)
     (void)state;
     own_stack read = {0};
     struct pale_err none = {0};
-    static const char good[] = "pale stack 2\nopen 00000000000000000000000000000000 - 0 autosave - 00000000000000000000000000000000\n";
+    static const char good[] = "pale stack 2\nbox 00000000000000000000000000000000\nopen 00000000000000000000000000000000 - 0 autosave - "
+                               "00000000000000000000000000000000\n";
     assert_int_equal(stack_parse(good, strlen(good), &read, &none), 0);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char text[1024];
         own_stack s = {0};
         struct pale_err e = {0};
-        snprintf(text, sizeof(text), "pale stack 2\n%s", bad[i]);
+        snprintf(text, sizeof(text), "pale stack 2\nbox 00000000000000000000000000000000\n%s", bad[i]);
         assert_int_equal(stack_parse(text, strlen(text), &s, &e), -PALE_CORRUPT);
     }
 }
