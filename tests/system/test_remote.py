@@ -316,6 +316,16 @@ def do_rename(u, b):
     u.pale.names |= {"new", "newer"}
 
 
+def do_adopt(u, b):
+    r = u.run("adopt", b)
+    assert r.code == 125 and "where the folders are" in r.errors
+
+
+def do_forget(u, b):
+    r = u.run("forget", b)
+    assert r.code == 125 and "where the folders are" in r.errors
+
+
 def do_snapshot(u, b):
     u.ok("exec", "-q", b, "--", "sh", "-c", "echo one > ~/f")
     assert re.fullmatch(r"one \(paused for [0-9]+\.[0-9] ms\)\n", u.ok("snapshot", b, "one").text)
