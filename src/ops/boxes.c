@@ -317,7 +317,7 @@ static bool is_for_review(const char *id)
 {
     struct place p;
     bool is = false;
-    return place_peek(id, &p, NULL) == 0 && life_has_line(&p, "project.mode review", &is, NULL) == 0 && is;
+    return place_by_id(id, &p, NULL) == 0 && life_has_line(&p, "project.mode review", &is, NULL) == 0 && is;
 }
 
 static void on_looked(void *arg, const struct msg_deed_done *d)

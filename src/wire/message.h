@@ -76,6 +76,7 @@ enum wire_type {
     ASK_LIST,      /* before ASK_GO: the list of layers as it will be, so that the wall can be built ahead */
     ASK_SAVED,     /* after it: the list of layers is the one to go by, … */
     ASK_KEPT,      /* … and on the disk */
+    ASK_HELLO,     /* the id of the box that the client means. First on every connection to a keeper's socket, and not answered */
     /* keeper to client */
     TELL_STARTED = 192, /* u64: job number */
     TELL_STDOUT,
@@ -132,7 +133,7 @@ enum deed_kind {
     DEED_VERDICT,  /* to question `name` about the host in `sets`, port `count`: yes if `force`; `form`: the scope, for_ms: how long it
                       stands */
     DEED_COMPARE,  /* is the box `name` what DEED_MAKE would make of the same order? Else PALE_EXISTS */
-    DEED_UNLANDED, /* has a project for review work that has not landed? Then PALE_EXISTS */
+    DEED_UNLANDED, /* has a project for review work that has not landed? Then PALE_CONFLICT */
     DEED_KIND_END
 };
 

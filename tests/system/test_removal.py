@@ -33,7 +33,7 @@ def test_work_that_has_not_landed_is_not_removed(pale, project):
     pale.ok("rm", "two")
     pale.ok("stop", "one")
     pale.run("rm", "one", expect=125)
-    assert pale.json("rm", "--json", "one", expect=125)["error"]["code"] == "exists"
+    assert pale.json("rm", "--json", "one", expect=125)["error"]["code"] == "conflict"
     pale.ok("apply", "one", cwd=project)
     assert (project / "a").read_text() == "box\n"
     pale.ok("rm", "one")
@@ -72,7 +72,7 @@ def test_on_a_terminal_it_asks(pale, terminal, project, answer, gone):
 
 def test_rest_has_force(pale, api, project):
     work(pale, "one", project)
-    told = api.bad("DELETE", "/v1/boxes/one", None, 409, "exists")
+    told = api.bad("DELETE", "/v1/boxes/one", None, 409, "conflict")
     assert "has not landed" in told["detail"]
     assert pale.boxes() == ["one"]
     assert api.delete("/v1/boxes/one?force=true").status == 204
