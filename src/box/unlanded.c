@@ -68,8 +68,8 @@ int unlanded_refuse(const struct place *p, struct pale_err *e)
     if (life_policy(p, &policy, NULL) < 0 || policy.project != PROJECT_REVIEW)
         return 0; /* of a box that cannot be used any more nothing could be landed either */
     if (!count_names(p, &count))
-        return err_set(e, PALE_CONFLICT, "box %s may have work that has not landed: it cannot be compared with its project. " REMEDY, p->name,
-                       p->name, p->name, p->name);
+        return err_set(e, PALE_CONFLICT, "box %s may have work that has not landed: it cannot be compared with its project. " REMEDY,
+                       p->name, p->name, p->name, p->name);
     if (count == 0)
         return 0;
     return err_set(e, PALE_CONFLICT, "box %s has work that has not landed: %s%u file%s of its project. " REMEDY, p->name,

@@ -4,6 +4,6 @@
 
 #include "box/place.h"
 
-/* 0 if there is none, or the box has no project for review; else PALE_CONFLICT, with an error that says how many files there are and what to
- * do. What cannot be compared counts as work: nothing is lost because it could not be looked at. */
+/* 0 if there is none, or the box has no project for review; else PALE_CONFLICT, with an error that says how many files there are and what
+ * to do. What cannot be compared counts as work: nothing is lost because it could not be looked at. */
 int unlanded_refuse(const struct place *p, struct pale_err *e) MUST_CHECK;

@@ -643,8 +643,8 @@ const struct verb verb_rm = {
     "Boxes",
     "remove a box",
     "[--keep-data] [-f] BOX …",
-    "Stops the box and removes its policy and files. With work in a project for review that has not landed it asks, or without a\n"
-    "terminal refuses, unless -f. Its log stays for 30 days: `pale audit ID`, `pale audit --removed`.",
+    "Stops the box and removes its policy and files. With work in a project for review that has not landed it asks,\n"
+    "or without a terminal refuses, unless -f. Its log stays for 30 days: `pale audit ID`, `pale audit --removed`.",
     rm_tables,
     1,
     -1,

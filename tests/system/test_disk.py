@@ -490,7 +490,7 @@ def test_quota_that_is_used_up_lets_single_paths_be_thrown_away(held):
             assert used_by(held, "b")[2:] == (16 * MIB, 4096)
             assert fill(held, "b", "g").code == 3, "it is held as before"
         finally:
-            held.ok("rm", "b")
+            held.ok("rm", "-f", "b")
     finally:
         shutil.rmtree(project)
 

@@ -343,7 +343,7 @@ def good(pale, hostdir):
     pale.create("s", "--project", "review", cwd=hostdir)
     assert pale.sh("s", f"rm -r /tmp/*; echo a > ~/a; mkdir ~/d; echo x > ~/d/x; cd {hostdir}; rm gone; rm -r d; mkdir d; echo n > d/n").code == 0
     data = pale.ok("export", "--plain", "-o", "-", "s").out
-    pale.ok("rm", "s")
+    pale.ok("rm", "-f", "s")
     return data
 
 

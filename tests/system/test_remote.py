@@ -389,7 +389,7 @@ def do_gc(u, b):
     kept = u.json("restore", "--json", b, "one")["kept"]
     u.ok("snapshots", "--rm", kept, b)
     would = u.json("gc", "--json", "--dry-run")
-    assert would == {"images": [], "boxes": 1, "layers": 1, "orphans": 0, "files": 0, "staging": 0, "quarantines": 0} == u.json("gc", "--json")
+    assert would == {"images": [], "boxes": 1, "layers": 1, "orphans": 0, "files": 0, "staging": 0, "quarantines": 0, "logs": 0} == u.json("gc", "--json")
     assert u.ok("gc").text == "0 layers of 1 boxes removed, and what was left of 0 boxes whose folder is gone\n"
 
 

@@ -122,6 +122,16 @@ def test_again_under_the_same_name(pale):
     assert "second" not in pale.ok("audit", "b").text
 
 
+def test_the_log_of_a_forgotten_box_is_kept(pale, hostdir):
+    made = pale.json("create", "--json", "--in-project", "b", cwd=hostdir)["id"]
+    pale.ok("exec", "b", "--", "echo", "canary-gone", cwd=hostdir)
+    pale.ok("stop", "b", cwd=hostdir)
+    harness.shutil.rmtree(hostdir / ".pale")
+    pale.ok("forget", "-f", made)
+    assert "canary-gone" in pale.ok("audit", made).text and "good" in pale.ok("audit", "--verify", made).text
+    pale.more_ids.add(made)
+
+
 def test_gc_drops_old_ones_and_says_so(pale):
     pale.create("b")
     pale.ok("rm", "b")

@@ -152,7 +152,7 @@ def test_poisoned_archives_are_refused_with_their_reason(api, pale, hostdir):
     api.make("s", set={"project.mode": "review", "project.path": str(hostdir)})
     api.out("s", f"rm -rf /tmp/*; echo a > ~/a; mkdir ~/d; echo x > ~/d/x; cd {hostdir}; rm gone; rm -r d; mkdir d; echo n > d/n")
     good = export(api, "s", plain=True)
-    api.good("DELETE", "/v1/boxes/s", status=204)
+    api.good("DELETE", "/v1/boxes/s?force=true", status=204)
     project, members, bad = json.dumps({"project.path": str(hostdir)}), members_of(good), []
     api.good("POST", query("/v1/boxes/n/import", set=project), body=good, status=201)
     api.good("DELETE", "/v1/boxes/n", status=204)
