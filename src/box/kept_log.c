@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "box/audit.h"
 #include "box/gc.h"
+#include "box/identity.h"
 #include "box/removal.h"
 
 #define FOLDER "removed"
@@ -240,8 +241,9 @@ int kept_log_each(void (*fn)(void *arg, const struct kept_log *k), void *arg, st
 
 int kept_log_remove(const struct place *p, bool data, const char *caller, bool forced, char ret_note[PALE_ERR_TEXT_MAX], struct pale_err *e)
 {
-    char folder[PATH_BYTES_MAX];
+    char folder[PATH_BYTES_MAX], link[PATH_BYTES_MAX];
     struct pale_err why = {0};
+    struct stat st;
     int r = kept_log_save(p, caller, forced, folder, &why);
     snprintf(ret_note, PALE_ERR_TEXT_MAX, "%s", r == 1 ? why.text : "");
     if (r < 0) {
@@ -250,7 +252,8 @@ int kept_log_remove(const struct place *p, bool data, const char *caller, bool f
         return r;
     }
     r = place_remove(p, data, e);
-    if (r < 0)
+    /* One that was half removed does not come back; its log stays. */
+    if (r < 0 && path_join(link, sizeof(link), p->state, IDENTITY_DATA) && lstat(link, &st) == 0)
         kept_log_undo(folder);
     return r < 0 ? r : gc_shared(p, e);
 }
