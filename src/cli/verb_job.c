@@ -14,6 +14,7 @@
 #include "cli/report.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+#include "wire/result_json.h"
 #include "wire/message.h"
 
 static void job_json(struct json *j, const struct msg_job *m)
@@ -29,7 +30,7 @@ static void job_json(struct json *j, const struct msg_job *m)
     if (m->state == JOB_ENDED) {
         struct msg_result r = msg_job_result(m);
         json_begin_object(j, "result");
-        report_fields(&r, j);
+        result_json(j, &r);
         json_end_object(j);
     }
     json_end_object(j);

@@ -421,19 +421,20 @@ static const struct op_field panic_shape[] = {
 #define RESULT_FIELDS                                                                                                                      \
     {"exit", KIND_NUMBER, true, 0, "what a shell would show", IN_BODY, NULL},                                                              \
         {"signal", KIND_NUMBER, true, 0, "what ended it, or 0", IN_BODY, NULL},                                                            \
-        {"seconds", KIND_SECONDS, true, 0, "it took", IN_BODY, NULL}, {"cpu_seconds", KIND_SECONDS, true, 0, "it used", IN_BODY, NULL},    \
-        {"peak_bytes", KIND_NUMBER, true, 0, "of memory", IN_BODY, NULL},                                                                  \
-        {"output_bytes", KIND_NUMBER, true, 0, "it printed", IN_BODY, NULL},                                                               \
-        {"dropped_bytes", KIND_NUMBER, true, 0, "beyond the box's output limit", IN_BODY, NULL},                                           \
+        {"started", KIND_BOOL, true, 0, "if not, message says why", IN_BODY, NULL},                                                        \
         {"timed_out", KIND_BOOL, true, 0, "its time was up", IN_BODY, NULL},                                                               \
         {"cpu_limit", KIND_BOOL, true, 0, "its CPU time was used up", IN_BODY, NULL},                                                      \
         {"out_of_memory", KIND_BOOL, true, 0, "the box's memory was", IN_BODY, NULL},                                                      \
         {"disk_full", KIND_BOOL, true, 0, "it failed, and there was no room for more of its files", IN_BODY, NULL},                        \
-        {"truncated", KIND_BOOL, true, 0, "the output limit cut it", IN_BODY, NULL},                                                       \
-        {"not_started", KIND_BOOL, true, 0, "message says why", IN_BODY, NULL},                                                            \
         {"killed", KIND_BOOL, true, 0, "somebody ended it", IN_BODY, NULL},                                                                \
+        {"truncated", KIND_BOOL, true, 0, "the output limit cut it", IN_BODY, NULL},                                                       \
+        {"duration_ms", KIND_SECONDS, true, 0, "it took, in milliseconds", IN_BODY, NULL},                                                 \
+        {"cpu_ms", KIND_SECONDS, true, 0, "of CPU it used", IN_BODY, NULL},                                                                \
+        {"peak_bytes", KIND_NUMBER, true, 0, "of memory", IN_BODY, NULL},                                                                  \
+        {"output_bytes", KIND_NUMBER, true, 0, "it printed", IN_BODY, NULL},                                                               \
+        {"dropped_bytes", KIND_NUMBER, true, 0, "beyond the box's output limit", IN_BODY, NULL},                                           \
     {                                                                                                                                      \
-        "message", KIND_TEXT, false, 0, "one sentence", IN_BODY, NULL                                                                      \
+        "message", KIND_TEXT, true, 0, "one sentence, or nothing", IN_BODY, NULL                                                           \
     }
 
 static const struct op_field result_shape[] = {RESULT_FIELDS, END};

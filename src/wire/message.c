@@ -198,8 +198,8 @@ SIMPLE_MESSAGE(exit, FIELD(F_U64, msg_exit, flags), FIELD(F_U64, msg_exit, value
                FIELD(F_U64, msg_exit, cpu_us), FIELD(F_U64, msg_exit, peak_kib))
 
 const struct msg_result_name msg_result_names[] = {
-    {RESULT_TIMEOUT, "timed_out"},       {RESULT_CPU_LIMIT, "cpu_limit"}, {RESULT_OOM, "out_of_memory"},   {RESULT_TRUNCATED, "truncated"},
-    {RESULT_NOT_STARTED, "not_started"}, {RESULT_KILLED, "killed"},       {RESULT_DISK_FULL, "disk_full"}, {0, NULL},
+    {RESULT_TIMEOUT, "timed_out"},   {RESULT_CPU_LIMIT, "cpu_limit"}, {RESULT_OOM, "out_of_memory"},   {RESULT_TRUNCATED, "truncated"},
+    {RESULT_NOT_STARTED, "started"}, {RESULT_KILLED, "killed"},       {RESULT_DISK_FULL, "disk_full"}, {0, NULL},
 };
 
 SIMPLE_MESSAGE(result, FIELD(F_U64, msg_result, flags), FIELD(F_U64, msg_result, status), FIELD(F_U64, msg_result, signal),

@@ -46,7 +46,7 @@ def test_a_command_that_fails_in_a_full_box_is_told_why(full):
     assert done.code != 0
     assert "disk limit: the box's home is full (8MiB); remove files, or raise limits.disk" in done.errors
     result = full.run("exec", "--json", "b", "--", "cp", "/usr/bin/env", "g").json()
-    assert result["disk_full"] and result["exit"] == 1 and result["message"].startswith("disk limit: ") and not result["oom"]
+    assert result["disk_full"] and result["exit"] == 1 and result["message"].startswith("disk limit: ") and not result["out_of_memory"]
 
 
 @pytest.mark.parametrize("command", (["dd", "if=/dev/zero", "of=g", "bs=1M", "count=1"], ["cp", "/usr/bin/env", "g"],

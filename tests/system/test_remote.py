@@ -215,7 +215,7 @@ def do_run(u, b):
     assert u.run("run", "--timeout", "300ms", "--", "sleep", "60").code == 124
     assert u.run("run", "--", "nothing-of-that-name").code == 127
     assert u.ok("run", "-q", "--env", "FROM_HERE", "--", "sh", "-c", "echo $FROM_HERE", env={"FROM_HERE": "yes"}).out == b"yes\n"
-    assert u.json("run", "--json", "--", "echo", "x")["stdout"] == "x\n"
+    assert u.json("run", "--json", "--", "echo", "x")["stdout"] == {"data": "x\n"}
     assert [x["name"] for x in u.json("ls", "--json")] == [b]
     u.ok("run", "-q", "--name", "kept", "--", "true")
     u.ok("run", "-q", "--name", "gone", "--rm", "--", "true")
