@@ -251,7 +251,7 @@ def test_forks(pale, review, hostdir):
     assert text(pale, "old-3", "cat ~/f") == "one\n" and text(pale, "now", "cat ~/f") == "two\n"
     base = pathlib.Path(pale.info("now")["data"]).parent
     assert (base / ".layers").is_dir()
-    pale.ok("rm", "now", "old-1", "old-2", "old-3")
+    pale.ok("rm", "-f", "now", "old-1", "old-2", "old-3")
     assert not (base / ".layers").exists()
 
 
