@@ -33,7 +33,6 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "box/allot.h"
-#include "box/claims.h"
 #include "box/cutoff.h"
 #include "box/place.h"
 #include "box/stack.h"
@@ -177,7 +176,8 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     k->next = next;
     k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = k->wayout.source.fd = -1;
     k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1, .go_fd = -1, .user_ns = -1, .mount_ns = -1};
-    k->etc_lock = k->claims = k->image_lock = k->policy_fd = k->disk_fd = k->box_lock = -1;
+    k->etc_lock = k->image_lock = k->policy_fd = k->disk_fd = k->box_lock = -1;
+    k->claims = (struct claims)CLAIMS_NONE;
     k->ids_home = home && fcntl(IDS_HOME, F_SETFD, FD_CLOEXEC) == 0 ? IDS_HOME : -1;
     proof_init(&k->proof);
     scope_init(&k->scope);
@@ -457,8 +457,6 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     int r = place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
     if (r < 0)
         return r;
-    if (k->data_dir)
-        paths[n++] = k->data_dir;
     if (p->project == PROJECT_LIVE && p->project_path)
         paths[n++] = p->project_path;
     for (size_t i = 0; i < p->write.count && n < POLICY_LIST_MAX; i++)
@@ -466,7 +464,7 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     for (size_t i = 0; i < p->volume_count && n < 2 * POLICY_LIST_MAX; i++)
         if (p->volumes[i].writable)
             paths[n++] = p->volumes[i].host;
-    for (size_t i = k->data_dir ? 1 : 0; r == 0 && i < n; i++)
+    for (size_t i = 0; r == 0 && i < n; i++)
         r = place_refuse_own(paths[i], e);
     for (size_t i = 0; r == 0 && i < p->read.count; i++)
         r = place_refuse_own(p->read.item[i], e);
@@ -476,9 +474,7 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
         r = place_refuse_own(p->project_path, e);
     if (r < 0)
         return r;
-    const struct claim c = {
-        .id = k->id, .name = k->name, .paths = paths, .count = n, .wide = n > 1 || !k->data_dir || strstr(k->data_dir, "/.pale/")};
-    return n ? claims_take(k->runtime_dir, &c, &k->claims, e) : 0;
+    return claiming_take(k, paths, n, e);
 }
 
 static int stage_ground(struct keeper *k, struct pale_err *e)
@@ -627,7 +623,7 @@ static void clean_up(struct keeper *k)
         own_close(&k->audit.fd);
     if (k->audit.fd >= 0)
         audit_close(&k->audit);
-    claims_drop(k->runtime_dir, k->id, &k->claims);
+    claiming_drop(k);
     if (k->socket_path && k->listener.fd >= 0)
         unlink(k->socket_path); /* still ours only if nobody was turned away */
 }

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Holds the keeper's claims on host folders, and tells keepers that start where those folders are now. */
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "box/claimplaces.h"
+#include "keeper/keeper.h"
+
+static void on_question(struct loop_source *s, uint32_t events)
+{
+    struct keeper *k = (struct keeper *)((char *)s - offsetof(struct keeper, claim_places));
+    (void)events;
+    claimplaces_answer(s->fd, &k->claims.folders);
+}
+
+int claiming_take(struct keeper *k, const char *const *paths, size_t count, struct pale_err *e)
+{
+    const struct claim c = {.id = k->id,
+                            .name = k->name,
+                            .data = k->data_dir,
+                            .in_project = k->data_dir && strstr(k->data_dir, "/.pale/"),
+                            .paths = paths,
+                            .count = count};
+    if (count == 0 && !k->data_dir)
+        return 0;
+    int r = claims_take(k->runtime_dir, &c, &k->claims, e);
+    if (r < 0 || k->claims.places_fd < 0)
+        return r;
+    k->claim_places = (struct loop_source){.fd = k->claims.places_fd, .ready = on_question};
+    return loop_add(&k->loop, &k->claim_places, EPOLLIN, e);
+}
+
+void claiming_drop(struct keeper *k)
+{
+    if (k->claims.places_fd >= 0 && k->claim_places.ready)
+        loop_remove(&k->loop, &k->claim_places);
+    claims_drop(k->runtime_dir, k->id, &k->claims);
+}
