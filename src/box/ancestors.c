@@ -165,8 +165,8 @@ int ancestors_add_folder(struct ancestors *s, int fd, unsigned levels, struct pa
     return r < 0 ? r : climb(s, held, &a, levels, e);
 }
 
-/* A file: the folder that has it under this name holds it. */
-static int add_file(struct ancestors *s, int fd, const char *path, struct pale_err *e)
+/* A file, or a folder that we may not enter: the folder that has it under this name holds it. */
+static int add_by_name(struct ancestors *s, int fd, const char *path, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX];
     struct ancestor a = {0}, above = {0};
@@ -187,13 +187,47 @@ static int add_file(struct ancestors *s, int fd, const char *path, struct pale_e
     return a.mount != above.mount ? cross(s, &a, e) : 0;
 }
 
+/* A file that stays under the folder it was found in. */
+static int copy_file(struct ancestors *s, const struct ancestors *old, const struct ancestor *file, struct pale_err *e)
+{
+    struct ancestor above = old->at[file->holder];
+    int r = note(s, &above, above.fd, ROLE_ABOVE, NULL, e);
+    if (r == 0)
+        r = climb(s, above.fd, &above, ANCESTORS_ALL, e);
+    if (r == 0)
+        r = note(s, file, file->fd, ROLE_SHARED, NULL, e);
+    struct ancestor *now = find(s, file);
+    const struct ancestor *holder = find(s, &above);
+    if (r == 0 && now && holder)
+        now->holder = (size_t)(holder - s->at);
+    return r;
+}
+
+int ancestors_renew(const struct ancestors *old, struct ancestors *ret, struct pale_err *e)
+{
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < old->count; i++) {
+        const struct ancestor *a = &old->at[i];
+        struct stat st;
+        if (!(a->roles & ROLE_SHARED) || fstat(a->fd, &st) < 0 || st.st_nlink == 0)
+            continue;
+        bool is_hidden = a->roles & ROLE_HIDDEN;
+        r = a->is_dir ? ancestors_add_folder(ret, a->fd, is_hidden ? 1 : ANCESTORS_ALL, e) : copy_file(ret, old, a, e);
+        struct ancestor *now = r < 0 ? NULL : find(ret, a);
+        if (now && is_hidden)
+            now->roles |= ROLE_HIDDEN;
+    }
+    return r;
+}
+
 static int add_open(struct ancestors *s, int fd, const char *path, struct pale_err *e)
 {
     struct ancestor a;
     int r = look(fd, &a, e);
     if (r < 0)
         return r;
-    return a.is_dir ? ancestors_add_folder(s, fd, ANCESTORS_ALL, e) : add_file(s, fd, path, e);
+    bool may_enter = a.is_dir && (faccessat(fd, "..", F_OK, 0) == 0 || errno != EACCES);
+    return may_enter || !path[1] ? ancestors_add_folder(s, fd, ANCESTORS_ALL, e) : add_by_name(s, fd, path, e);
 }
 
 int ancestors_add_path(struct ancestors *s, const char *path, struct pale_err *e)
@@ -208,17 +242,23 @@ int ancestors_add_path(struct ancestors *s, const char *path, struct pale_err *e
         const char *point = s->mounts.row[i].point;
         if (!path_is_within(point, path) || strcmp(point, path) == 0)
             continue;
+        struct ancestor ignored;
         own_fd below = open(point, O_PATH | O_CLOEXEC);
-        if (below >= 0)
+        if (below >= 0 && look(below, &ignored, NULL) == 0) /* a dead file server shows nobody anything */
             r = add_open(s, below, point, e);
     }
     return r < 0 ? err_prefix(e, "%s", path) : r;
 }
 
-void ancestors_done(struct ancestors *s)
+void ancestors_let_go(struct ancestors *s)
 {
     for (size_t i = 0; i < s->count; i++)
         own_close(&s->at[i].fd);
+}
+
+void ancestors_done(struct ancestors *s)
+{
+    ancestors_let_go(s);
     free(s->at);
     mount_table_done(&s->mounts);
     *s = (struct ancestors){0};

@@ -37,6 +37,12 @@ struct ancestors {
 void ancestors_done(struct ancestors *s);
 #define own_ancestors CLEANUP(ancestors_done) struct ancestors
 
+/* The same set as it is now: folders may have been moved, or deleted, which leaves them out. */
+int ancestors_renew(const struct ancestors *old, struct ancestors *ret, struct pale_err *e) MUST_CHECK;
+
+/* Closes what is open: the set can still be compared. */
+void ancestors_let_go(struct ancestors *s);
+
 /* Adds a folder or file by its real path, what is mounted below it, and all that hold these. What is not there adds nothing. */
 int ancestors_add_path(struct ancestors *s, const char *path, struct pale_err *e) MUST_CHECK;
 

@@ -29,7 +29,7 @@
 struct starter {
     const struct claim *claim;
     struct ancestors *mine;
-    bool is_wide;
+    bool is_wide, may_ask; /* may_ask: the keepers whose claims are looked at are our own user's */
     const char *runtime_dir;
     unsigned long others; /* living claims that were seen beside our own */
     char climbed[PATH_BYTES_MAX]; /* the folder above the claimed one that was looked at last */
@@ -52,7 +52,7 @@ static int refuse(const struct starter *s, const struct ancestor *at, const char
 {
     return err_set(s->e, PALE_DENIED,
                    "%s is, holds or lies in a folder that is writable in box %s%s already, and no two boxes share a writable folder; stop that "
-                   "box (`pale stop %s`), or mount it ro here",
+                   "box (`pale stop %s`; a `pale run` ends with its command), or mount it ro here",
                    path_of(s, at), box, whose, box);
 }
 
@@ -97,39 +97,53 @@ static bool could_hold(const struct ancestors *mine, unsigned long long dev)
 }
 
 /* Where the claimed folders of one record are now. */
-static int look_where_moved(struct starter *s, int dir, const struct claim_record *r, struct pale_err *e)
+static int look_where_it_is(struct starter *s, int dir, const struct claim_record *r, struct pale_err *e)
 {
     own_ancestors now = {0};
     struct pale_err why = {0};
-    if (claimplaces_ask(dir, r->id, &now, &why) < 0)
+    int res = s->may_ask ? claimplaces_ask(dir, r->id, &now, &why) : err_set(&why, PALE_DENIED, "its keeper is another user's");
+    if (res < 0)
         return err_set(e, PALE_DENIED,
-                       "a folder that box %s may write is not where it was, and where it is cannot be told (%s), so that it may be in %s; "
-                       "stop that box (`pale stop %s`)",
-                       r->name, why.text, path_of(s, NULL), r->name);
+                       "%s may hold a folder that is writable in box %s%s, and no two boxes share a writable folder; where it is now could "
+                       "not be found out (%s); stop that box (`pale stop %s`), or mount the folder ro here",
+                       path_of(s, NULL), r->name, r->whose, why.text, r->name);
     const struct ancestor *at = ancestors_clash(s->mine, &now);
-    return at ? refuse(s, at, r->name, "") : 0;
+    return at ? refuse(s, at, r->name, r->whose) : 0;
+}
+
+void claims_renew(struct claims *held)
+{
+    own_ancestors now = {0};
+    if (ancestors_renew(&held->folders, &now, NULL) < 0 || claimmarks_set(&now, NULL) < 0)
+        return;
+    struct ancestors old = held->folders;
+    held->folders = now;
+    now = old; /* is let go only now that the others are marked */
+    mount_table_done(&held->folders.mounts);
 }
 
 /* --- one other claim --- */
 
+/* What they have is, or holds, ours: the inode is the proof. What was beneath ours when it was claimed may have gone. */
 static int compare(struct starter *s, int dir, const struct claim_record *r)
 {
     struct claim_line l;
-    bool was_moved = false;
+    bool may_have_moved = false;
     for (const char *at = r->lines; *at;) {
         if (!claim_line_read(&at, &l))
-            return refuse(s, NULL, r->name, ""); /* a line that cannot be read is no proof of anything */
+            return refuse(s, NULL, r->name, r->whose); /* a line that cannot be read is no proof of anything */
         const struct ancestor *own = ancestors_find(s->mine, l.dev, l.ino);
-        if (own && ((own->roles & ROLE_SHARED) || l.is_shared))
+        if (own && l.is_shared)
             return refuse(s, own, r->name, r->whose);
-        if (!s->is_wide || !l.path[0] || was_moved || !could_hold(s->mine, l.dev))
+        may_have_moved = may_have_moved || (own && (own->roles & ROLE_SHARED));
+        if (!s->is_wide || !l.path[0] || may_have_moved || !could_hold(s->mine, l.dev) || weak_word("claim-moved"))
             continue;
-        was_moved = !stands(&l);
-        int res = was_moved || weak_word("claim-moved") ? 0 : look_where_it_stands(s, &l, r);
+        may_have_moved = !stands(&l);
+        int res = may_have_moved ? 0 : look_where_it_stands(s, &l, r);
         if (res < 0)
             return res;
     }
-    return was_moved && !weak_word("claim-moved") ? look_where_moved(s, dir, r, s->e) : 0;
+    return may_have_moved ? look_where_it_is(s, dir, r, s->e) : 0;
 }
 
 static int check_one(struct starter *s, int dir, const char *file, const char *whose)
@@ -184,6 +198,8 @@ static int open_wide(int dir, bool make)
 static int check_runtime(void *arg, int dir, const char *path)
 {
     struct starter *s = arg;
+    struct stat st;
+    s->may_ask = fstat(dir, &st) == 0 && st.st_uid == geteuid();
     char whose[RUNTIMES_PATH_MAX + 64];
     snprintf(whose, sizeof(whose), " (of the runtime folder %s)", path);
     own_fd wide = open_wide(dir, false);
@@ -192,11 +208,12 @@ static int check_runtime(void *arg, int dir, const char *path)
 }
 
 /* Somebody has marked what we want, and it is none of this runtime folder: who? */
-static int refuse_marked(struct starter *s, const struct ancestor *at, int pid)
+static int look_who_marked(struct starter *s)
 {
-    int r = runtimes_each_other(s->runtime_dir, check_runtime, s);
-    if (r < 0)
-        return r;
+    int pid, r = runtimes_each_other(s->runtime_dir, check_runtime, s);
+    const struct ancestor *at = r < 0 ? NULL : claimmarks_find(s->mine, &pid);
+    if (!at)
+        return r; /* the others were asked, and have let go of what is not theirs any more */
     if (pid > 0)
         return err_set(s->e, PALE_DENIED,
                        "%s cannot be made writable in this box: process %d has locked it, or a folder above or below it, where boxes mark what they "
@@ -215,8 +232,8 @@ static int check_others(struct starter *s)
     int pid;
     const struct ancestor *at = claimmarks_find(s->mine, &pid);
     if (at)
-        return refuse_marked(s, at, pid);
-    if (!s->is_wide || weak_word("claim-moved") || weak_word("claim-marks"))
+        return look_who_marked(s);
+    if (!s->is_wide || weak_word("claim-moved") || weak_word("claim-marks") || weak_word("claims"))
         return 0;
     unsigned long own = 0;
     for (size_t i = 0; i < s->mine->count; i++)
@@ -237,8 +254,8 @@ static int take_locked(struct starter *s, int dir, struct claims *ret, struct pa
     own_fd wide = open_wide(dir, s->is_wide);
     if (wide < 0 && (s->is_wide || errno != ENOENT))
         return err_os(e, "open the claims of boxes");
-    int r = wide < 0 ? 0 : check_folder(s, wide, own, "");
-    if (r == 0 && s->is_wide)
+    int r = wide < 0 || weak_word("claims") ? 0 : check_folder(s, wide, own, "");
+    if (r == 0 && s->is_wide && !weak_word("claims"))
         r = check_folder(s, dir, own, "");
     if (r == 0)
         r = claimmarks_set(s->mine, e);
@@ -302,7 +319,7 @@ static int find_folders(struct starter *s, struct pale_err *e)
 int claims_take(const char *runtime_dir, const struct claim *c, struct claims *ret, struct pale_err *e)
 {
     own_ancestors mine = {0};
-    struct starter s = {.claim = c, .mine = &mine, .is_wide = c->count > 0 || c->in_project, .runtime_dir = runtime_dir, .e = e};
+    struct starter s = {.claim = c, .mine = &mine, .is_wide = c->count > 0 || c->in_project, .may_ask = true, .runtime_dir = runtime_dir, .e = e};
     int r = find_folders(&s, e);
     if (r < 0)
         return r;

@@ -6,7 +6,7 @@
  * (box/claimmarks.h). Whoever starts marks first and looks then, so that of two at once none can miss the other. A folder is refused that
  * is, holds, or lies in one of somebody else's. The files name the box and hold what the marks cannot: folders that may not be read. The
  * marks hold across runtime folders, state folders and users. A folder that was moved after it was claimed has other ancestors now: where it
- * is its keeper is asked (box/claimplaces.h). A file that nobody holds is a dead keeper's and is removed.
+ * is its keeper is asked (box/claimplaces.h), which marks what holds it now before it answers. A file that nobody holds is a dead keeper's and is removed.
  *
  * Most boxes write only their own folder among the user's boxes, and those are never inside each other. So the files of wide claims,
  * all others, stand in a folder of their own: a narrow claim is compared with them alone, and the thousandth box is made as fast as
@@ -36,6 +36,9 @@ struct claims {
 
 /* Claims the folders; *ret must be kept while the box lives. PALE_DENIED names the box that has one already. */
 int claims_take(const char *runtime_dir, const struct claim *c, struct claims *ret, struct pale_err *e) MUST_CHECK;
+
+/* Marks what holds the folders now: they may have been moved or deleted. In doubt what was marked stays so. */
+void claims_renew(struct claims *held);
 
 /* Removes the files of a keeper that was killed. The caller holds the box's lock, so that no other is starting. */
 void claims_sweep(const char *runtime_dir, const char *id);

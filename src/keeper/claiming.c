@@ -10,6 +10,7 @@ static void on_question(struct loop_source *s, uint32_t events)
 {
     struct keeper *k = (struct keeper *)((char *)s - offsetof(struct keeper, claim_places));
     (void)events;
+    claims_renew(&k->claims);
     claimplaces_answer(s->fd, &k->claims.folders);
 }
 

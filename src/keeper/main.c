@@ -34,6 +34,8 @@
 #include "base/path.h"
 #include "box/allot.h"
 #include "box/cutoff.h"
+#include "box/hidden.h"
+#include "box/ownplaces.h"
 #include "box/place.h"
 #include "box/stack.h"
 #include "confine/landlock.h"
@@ -319,6 +321,9 @@ static int start_wall(struct keeper *k, const struct buf *list, struct pale_err 
     own_strata strata = {0};
     if ((r = strata_find(k, list, &strata, e)) < 0)
         return r;
+    own_hidden hidden = {0};
+    if ((r = hidden_find(&k->policy, &hidden, e)) < 0)
+        return r;
     own_fd hand = -1;
     if (wayout_is_needed(k) && (r = wayout_start(k, &hand, e)) < 0)
         return r;
@@ -338,6 +343,8 @@ static int start_wall(struct keeper *k, const struct buf *list, struct pale_err 
         .init_path = init,
         .scratch_bytes = k->scratch_bytes,
         .weaken = k->weaken,
+        .hidden = hidden.path,
+        .hidden_count = hidden.count,
         .ahead = list,
         .admit = admit,
         .admit_arg = &k->cgroup,
@@ -464,14 +471,8 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     for (size_t i = 0; i < p->volume_count && n < 2 * POLICY_LIST_MAX; i++)
         if (p->volumes[i].writable)
             paths[n++] = p->volumes[i].host;
-    for (size_t i = 0; r == 0 && i < n; i++)
-        r = place_refuse_own(paths[i], e);
-    for (size_t i = 0; r == 0 && i < p->read.count; i++)
-        r = place_refuse_own(p->read.item[i], e);
-    for (size_t i = 0; r == 0 && i < p->volume_count; i++)
-        r = place_refuse_own(p->volumes[i].host, e);
-    if (r == 0 && p->project != PROJECT_NONE && p->project_path)
-        r = place_refuse_own(p->project_path, e);
+    if (r == 0)
+        r = ownplaces_refuse(p, e);
     if (r < 0)
         return r;
     return claiming_take(k, paths, n, e);

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compares what a box is shown with the folders that are pale's own. */
+#include "box/ownplaces.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/limits.h"
+#include "base/own.h"
+#include "base/weak.h"
+#include "box/ancestors.h"
+#include "box/place.h"
+#include "box/projects.h"
+
+/* What a box is shown, and whether it meets something of ours. */
+struct meeting {
+    const struct policy *policy;
+    struct ancestors *shares; /* one for each */
+    const char **paths;
+    size_t count;
+};
+
+static int refuse(const char *path, const char *own, struct pale_err *e)
+{
+    return err_set(e, PALE_DENIED, "%s cannot be given to a box: it is, holds or lies in %s, which is pale's own; name a folder beside it", path,
+                   own);
+}
+
+/* Opens the folder, or, if it is not there yet, the nearest above it that is. *ret_there: it is itself. */
+static int open_nearest(const char *path, bool *ret_there)
+{
+    char at[PATH_BYTES_MAX];
+    snprintf(at, sizeof(at), "%s", path);
+    *ret_there = true;
+    for (;;) {
+        int fd = open(at, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        char *slash = strrchr(at, '/');
+        if (fd >= 0 || (errno != ENOENT && errno != ENOTDIR) || !slash)
+            return fd;
+        *ret_there = false;
+        slash[slash == at] = 0;
+    }
+}
+
+/* One folder of ours. What is not there yet must not be made by a box either: then only what holds its place counts. */
+static int meet(const struct meeting *m, const char *own, bool must_be_there, struct pale_err *e)
+{
+    own_ancestors set = {0};
+    bool there;
+    own_fd fd = open_nearest(own, &there);
+    if (fd < 0 || (must_be_there && !there))
+        return 0;
+    int r = ancestors_add_folder(&set, fd, ANCESTORS_ALL, e);
+    if (r < 0)
+        return must_be_there ? 0 : err_prefix(e, "%s", own);
+    if (!there)
+        set.at[0].roles = ROLE_ABOVE;
+    for (size_t i = 0; i < m->count; i++)
+        if (ancestors_clash(&m->shares[i], &set))
+            return refuse(m->paths[i], own, e);
+    return 0;
+}
+
+static int meet_below(const struct meeting *m, const char *home, const char *rel, bool must_be_there, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    int n = snprintf(path, sizeof(path), "%s/%s", home, rel);
+    return home[0] != '/' || n < 0 || (size_t)n >= sizeof(path) ? 0 : meet(m, path, must_be_there, e);
+}
+
+static int meet_own(const struct meeting *m, struct pale_err *e)
+{
+    static int (*const finds[])(char *ret, size_t cap, struct pale_err *e) = {place_state_dir, place_runtime_dir, place_data_dir,
+                                                                               place_config_dir};
+    char path[PATH_BYTES_MAX];
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < sizeof(finds) / sizeof(finds[0]); i++)
+        if ((r = finds[i](path, sizeof(path) - 16, e)) == 0)
+            r = meet(m, path, false, e);
+    if (r == 0 && (r = place_data_dir(path, sizeof(path) - 16, e)) == 0) {
+        memcpy(path + strlen(path), "-staging", 9); /* images in the making, box/imageref.c */
+        r = meet(m, path, false, e);
+    }
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    if (r == 0 && cache && cache[0] == '/')
+        r = meet_below(m, cache, "pale", false, e);
+    else if (r == 0 && home)
+        r = meet_below(m, home, ".cache/pale", false, e);
+    return r;
+}
+
+/* Root could hand over what is another user's: at the places where it mostly is. */
+static int meet_users(const struct meeting *m, struct pale_err *e)
+{
+    static const char *const usual[] = {".local/state/pale", ".local/share/pale", ".local/share/pale-staging", ".config/pale", ".cache/pale"};
+    int r = 0;
+    if (geteuid() != 0)
+        return 0;
+    setpwent();
+    for (const struct passwd *u; r == 0 && (u = getpwent());) {
+        char run[64];
+        snprintf(run, sizeof(run), "/run/user/%u", (unsigned)u->pw_uid);
+        r = meet_below(m, run, "pale", true, e);
+        for (size_t i = 0; r == 0 && i < sizeof(usual) / sizeof(usual[0]); i++)
+            r = meet_below(m, u->pw_dir, usual[i], true, e);
+    }
+    endpwent();
+    return r;
+}
+
+/* A share may hold a .pale, which is covered then, but not be in one. */
+static int meet_pale(void *arg, const char *pale, struct pale_err *e)
+{
+    const struct meeting *m = arg;
+    own_ancestors set = {0};
+    own_fd fd = open(pale, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    int r = ancestors_add_folder(&set, fd, 0, e);
+    for (size_t i = 0; r == 0 && i < m->count; i++)
+        if (ancestors_clash(&m->shares[i], &set))
+            r = refuse(m->paths[i], pale, e);
+    return r;
+}
+
+/* One of a project that this state folder does not know. */
+static int refuse_by_name(const struct meeting *m, struct pale_err *e)
+{
+    for (size_t i = 0; i < m->count; i++) {
+        const char *at = strstr(m->paths[i], "/.pale");
+        if (at && (at[6] == '/' || at[6] == 0))
+            return refuse(m->paths[i], "a project's .pale", e);
+    }
+    return 0;
+}
+
+static int add_share(struct meeting *m, const char *path, struct pale_err *e)
+{
+    struct ancestors *set = &m->shares[m->count];
+    m->paths[m->count++] = path;
+    int r = ancestors_add_path(set, path, e);
+    ancestors_let_go(set);
+    mount_table_done(&set->mounts);
+    return r;
+}
+
+static int find_shares(struct meeting *m, struct pale_err *e)
+{
+    const struct policy *p = m->policy;
+    int r = 0;
+    if (p->project != PROJECT_NONE && p->project_path)
+        r = add_share(m, p->project_path, e);
+    for (size_t i = 0; r == 0 && i < p->read.count; i++)
+        r = add_share(m, p->read.item[i], e);
+    for (size_t i = 0; r == 0 && i < p->write.count; i++)
+        r = add_share(m, p->write.item[i], e);
+    for (size_t i = 0; r == 0 && i < p->volume_count; i++)
+        r = add_share(m, p->volumes[i].host, e);
+    return r;
+}
+
+static void meeting_done(struct meeting *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        ancestors_done(&m->shares[i]);
+    free(m->shares);
+    free(m->paths);
+}
+
+int ownplaces_refuse(const struct policy *p, struct pale_err *e)
+{
+    CLEANUP(meeting_done) struct meeting m = {.policy = p};
+    size_t most = 1 + p->read.count + p->write.count + p->volume_count;
+    if (weak_word("own-places") || (most == 1 && !(p->project != PROJECT_NONE && p->project_path)))
+        return 0;
+    m.shares = calloc(most, sizeof(*m.shares));
+    m.paths = calloc(most, sizeof(*m.paths));
+    if (!m.shares || !m.paths)
+        return err_nomem(e);
+    int r = find_shares(&m, e);
+    if (r == 0)
+        r = refuse_by_name(&m, e);
+    if (r == 0)
+        r = meet_own(&m, e);
+    if (r == 0)
+        r = meet_users(&m, e);
+    return r < 0 ? r : projects_each(meet_pale, &m, e);
+}
