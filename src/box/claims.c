@@ -130,8 +130,9 @@ static int compare(struct starter *s, int dir, const struct claim_record *r)
     struct claim_line l;
     bool may_have_moved = false;
     for (const char *at = r->lines; *at;) {
+        /* A line that cannot be read is no proof of anything. In other runtime folders the marks are what counts, and records only tell names. */
         if (!claim_line_read(&at, &l))
-            return refuse(s, NULL, r->name, r->whose); /* a line that cannot be read is no proof of anything */
+            return r->whose[0] ? 0 : refuse(s, NULL, r->name, "");
         const struct ancestor *own = ancestors_find(s->mine, l.dev, l.ino);
         if (own && l.is_shared)
             return refuse(s, own, r->name, r->whose);

@@ -13,6 +13,7 @@
 
 #include "base/limits.h"
 #include "base/own.h"
+#include "base/path.h"
 #include "base/weak.h"
 #include "box/ancestors.h"
 #include "box/place.h"
@@ -48,11 +49,19 @@ static int open_nearest(const char *path, bool *ret_there)
     }
 }
 
+/* Is it of an image that our starter builds? */
+static bool is_in_the_making(const char *path)
+{
+    const char *staging = getenv(OWNPLACES_STAGING);
+    return staging && path_is_normal(staging) && path_is_within(path, staging);
+}
+
 /* One folder of ours. What is not there yet must not be made by a box either: then only what holds its place counts. */
 static int meet(const struct meeting *m, const char *own, bool must_be_there, struct pale_err *e)
 {
     own_ancestors set = {0};
-    bool there;
+    size_t n = strlen(own);
+    bool there, is_staging = n > 8 && strcmp(own + n - 8, "-staging") == 0;
     own_fd fd = open_nearest(own, &there);
     if (fd < 0 || (must_be_there && !there))
         return 0;
@@ -62,7 +71,7 @@ static int meet(const struct meeting *m, const char *own, bool must_be_there, st
     if (!there)
         set.at[0].roles = ROLE_ABOVE;
     for (size_t i = 0; i < m->count; i++)
-        if (ancestors_clash(&m->shares[i], &set))
+        if (ancestors_clash(&m->shares[i], &set) && !(is_staging && is_in_the_making(m->paths[i])))
             return refuse(m->paths[i], own, e);
     return 0;
 }
