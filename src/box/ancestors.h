@@ -23,9 +23,9 @@ enum ancestor_role {
 struct ancestor {
     unsigned long long dev, ino, mount;
     unsigned roles;
-    int fd;         /* open; for reading if is_readable, else as a place alone */
+    int fd; /* open; for reading if is_readable, else as a place alone */
     bool is_dir, is_readable;
-    size_t holder;  /* of a file: which folder of the set it is in */
+    size_t holder; /* of a file: which folder of the set it is in */
 };
 
 struct ancestors {

@@ -30,7 +30,8 @@ static int set(const struct ancestor *a, off_t byte, struct pale_err *e)
     return err_os(e, "mark a folder as writable in this box (its file system knows no locks?)");
 }
 
-/* Every box is beneath these, and no box is given one of them (hostpath.c, and claims.c by inode): marks on them would only be long lists. */
+/* Every box is beneath these, and no box is given one of them (hostpath.c, and claims.c by inode): marks on them would only be long lists.
+ */
 static bool is_for_all(const struct ancestor *a)
 {
     static const char *const places[] = {"/", "/home"};
@@ -75,7 +76,8 @@ const struct ancestor *claimmarks_find(const struct ancestors *s, int *ret_pid)
         return NULL;
     for (size_t i = 0; i < s->count; i++) {
         const struct ancestor *a = &s->at[i];
-        if ((a->roles & ROLE_SHARED) && (a->is_dir ? is_set(a, MARK_HERE, 2, ret_pid) : is_set(&s->at[a->holder], file_mark(a), 1, ret_pid)))
+        if ((a->roles & ROLE_SHARED) &&
+            (a->is_dir ? is_set(a, MARK_HERE, 2, ret_pid) : is_set(&s->at[a->holder], file_mark(a), 1, ret_pid)))
             return a;
         if ((a->roles & ROLE_ABOVE) && is_set(a, MARK_HERE, 1, ret_pid))
             return a;

@@ -57,7 +57,8 @@ static void send_places(int to, const struct ancestors *s)
     } control = {0};
     char byte = 'p';
     struct iovec v = {&byte, 1};
-    struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = n ? &control : NULL, .msg_controllen = n ? CMSG_SPACE(n * sizeof(int)) : 0};
+    struct msghdr m = {
+        .msg_iov = &v, .msg_iovlen = 1, .msg_control = n ? &control : NULL, .msg_controllen = n ? CMSG_SPACE(n * sizeof(int)) : 0};
     control.head = (struct cmsghdr){.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(n * sizeof(int))};
     memcpy(CMSG_DATA(&control.head), fds, n * sizeof(int));
     (void)!sendmsg(to, &m, MSG_NOSIGNAL | MSG_DONTWAIT);

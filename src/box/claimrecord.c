@@ -2,9 +2,7 @@
 /* Writes and reads the text of a claim. */
 #include "box/claimrecord.h"
 
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -41,10 +39,13 @@ void claim_record_read(struct claim_record *r, char *text)
 /* Up to the byte stop, which is passed over. */
 static bool read_hex(const char **at, char stop, unsigned long long *ret)
 {
-    size_t n = strspn(*at, "0123456789abcdef");
+    static const char digits[] = "0123456789abcdef";
+    size_t n = strspn(*at, digits);
     if (n == 0 || n > 16 || (*at)[n] != stop)
         return false;
-    *ret = strtoull(*at, NULL, 16);
+    *ret = 0;
+    for (size_t i = 0; i < n; i++)
+        *ret = *ret << 4 | (unsigned long long)(strchr(digits, (*at)[i]) - digits);
     *at += n + 1;
     return true;
 }

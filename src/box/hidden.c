@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds where the .pale folders of other projects would show in a box.
  *
- * How it works: a folder is known by its file system and its path there, whatever mounts it is reached by. A share shows one such place, and
- * one more for each mount below it. A .pale that lies beneath one of these is hidden at the same path beneath the share's target. */
+ * How it works: a folder is known by its file system and its path there, whatever mounts it is reached by. A share shows one such place,
+ * and one more for each mount below it. A .pale that lies beneath one of these is hidden at the same path beneath the share's target. */
 #include "box/hidden.h"
 
 #include <fcntl.h>

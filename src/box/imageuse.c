@@ -104,7 +104,8 @@ static int look_at_box(void *arg, const struct place *p)
         return r;
     if (!policy.image || !asks_for(g, policy.image))
         return 0;
-    return err_set(g->e, PALE_BUSY, "the box %s is made on the image %s; remove the box first (its state: %s)", p->name, policy.image, p->state);
+    return err_set(g->e, PALE_BUSY, "the box %s is made on the image %s; remove the box first (its state: %s)", p->name, policy.image,
+                   p->state);
 }
 
 /* The last question before it goes, under the store's lock. */

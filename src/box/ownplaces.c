@@ -29,8 +29,8 @@ struct meeting {
 
 static int refuse(const char *path, const char *own, struct pale_err *e)
 {
-    return err_set(e, PALE_DENIED, "%s cannot be given to a box: it is, holds or lies in %s, which is pale's own; name a folder beside it", path,
-                   own);
+    return err_set(e, PALE_DENIED, "%s cannot be given to a box: it is, holds or lies in %s, which is pale's own; name a folder beside it",
+                   path, own);
 }
 
 /* Opens the folder, or, if it is not there yet, the nearest above it that is. *ret_there: it is itself. */
@@ -86,7 +86,7 @@ static int meet_below(const struct meeting *m, const char *home, const char *rel
 static int meet_own(const struct meeting *m, struct pale_err *e)
 {
     static int (*const finds[])(char *ret, size_t cap, struct pale_err *e) = {place_state_dir, place_runtime_dir, place_data_dir,
-                                                                               place_config_dir};
+                                                                              place_config_dir};
     char path[PATH_BYTES_MAX];
     int r = 0;
     for (size_t i = 0; r == 0 && i < sizeof(finds) / sizeof(finds[0]); i++)
@@ -107,7 +107,8 @@ static int meet_own(const struct meeting *m, struct pale_err *e)
 /* Root could hand over what is another user's: at the places where it mostly is. */
 static int meet_users(const struct meeting *m, struct pale_err *e)
 {
-    static const char *const usual[] = {".local/state/pale", ".local/share/pale", ".local/share/pale-staging", ".config/pale", ".cache/pale"};
+    static const char *const usual[] = {".local/state/pale", ".local/share/pale", ".local/share/pale-staging", ".config/pale",
+                                        ".cache/pale"};
     int r = 0;
     if (geteuid() != 0)
         return 0;

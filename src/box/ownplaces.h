@@ -9,6 +9,6 @@
  * what lies in there. */
 #define OWNPLACES_STAGING "PALE_STAGING"
 
-/* Refuses a policy that shows a host folder which is, holds or lies in one of pale's own (state, sockets, boxes, images, configuration, cache;
- * of root also other users'), or which is or lies in a project's .pale. By device and inode, through every mount. */
+/* Refuses a policy that shows a host folder which is, holds or lies in one of pale's own (state, sockets, boxes, images, configuration,
+ * cache; of root also other users'), or which is or lies in a project's .pale. By device and inode, through every mount. */
 int ownplaces_refuse(const struct policy *p, struct pale_err *e) MUST_CHECK;
