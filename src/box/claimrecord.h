@@ -19,6 +19,7 @@
 #define CLAIM_BYTES_MAX (POLICY_LIST_MAX * PATH_BYTES_MAX)
 
 struct claim_record {
+    int fd;                 /* locked by its keeper */
     const char *id, *whose; /* whose: added to the name in a message */
     const char *name, *lines;
     unsigned long marked; /* folders that it may have marked as writable */
