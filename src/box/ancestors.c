@@ -211,11 +211,7 @@ int ancestors_renew(const struct ancestors *old, struct ancestors *ret, struct p
         struct stat st;
         if (!(a->roles & ROLE_SHARED) || fstat(a->fd, &st) < 0 || st.st_nlink == 0)
             continue;
-        bool is_hidden = a->roles & ROLE_HIDDEN;
-        r = a->is_dir ? ancestors_add_folder(ret, a->fd, is_hidden ? 1 : ANCESTORS_ALL, e) : copy_file(ret, old, a, e);
-        struct ancestor *now = r < 0 ? NULL : find(ret, a);
-        if (now && is_hidden)
-            now->roles |= ROLE_HIDDEN;
+        r = a->is_dir ? ancestors_add_folder(ret, a->fd, ANCESTORS_ALL, e) : copy_file(ret, old, a, e);
     }
     return r;
 }

@@ -17,7 +17,6 @@
 enum ancestor_role {
     ROLE_SHARED = 1, /* the folder (or file) itself, or what is mounted below it */
     ROLE_ABOVE = 2,  /* holds one of those */
-    ROLE_HIDDEN = 4, /* shared, but in a .pale, which covers it wherever its ancestors are shown */
 };
 
 struct ancestor {

@@ -49,7 +49,7 @@ static void send_places(int to, const struct ancestors *s)
     int fds[PLACES_MAX];
     size_t n = 0;
     for (size_t i = 0; i < s->count && n < PLACES_MAX; i++)
-        if ((s->at[i].roles & ROLE_SHARED) && !(s->at[i].roles & ROLE_HIDDEN) && s->at[i].is_dir)
+        if ((s->at[i].roles & ROLE_SHARED) && s->at[i].is_dir)
             fds[n++] = s->at[i].fd;
     union {
         struct cmsghdr head;

@@ -18,7 +18,7 @@ static void add_path(struct buf *to, const char *path)
 int claim_record_write(struct buf *to, const struct claim *c, const struct ancestors *s, struct pale_err *e)
 {
     buf_addf(to, "%s\n", c->name);
-    add_path(to, c->in_project ? NULL : c->data);
+    add_path(to, c->data);
     for (size_t i = 0; i < c->count; i++)
         add_path(to, c->paths[i]);
     for (size_t i = 0; i < s->count; i++)

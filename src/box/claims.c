@@ -315,16 +315,12 @@ static int refuse_for_all(const struct starter *s)
     return 0;
 }
 
-/* The folder of a box in a project is seen by nobody but through its .pale. */
 static int add_data(const struct claim *c, struct ancestors *ret, struct pale_err *e)
 {
     own_fd fd = open(c->data, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return errno == ENOENT ? 0 : err_os(e, "open %s", c->data);
-    int r = ancestors_add_folder(ret, fd, c->in_project ? 1 : ANCESTORS_ALL, e);
-    if (r == 0 && c->in_project)
-        ret->at[0].roles |= ROLE_HIDDEN;
-    return r;
+    return ancestors_add_folder(ret, fd, ANCESTORS_ALL, e);
 }
 
 static int find_folders(struct starter *s, struct pale_err *e)
@@ -341,8 +337,7 @@ static int find_folders(struct starter *s, struct pale_err *e)
 int claims_take(const char *runtime_dir, const struct claim *c, struct claims *ret, struct pale_err *e)
 {
     own_ancestors mine = {0};
-    struct starter s = {
-        .claim = c, .mine = &mine, .is_wide = c->count > 0 || c->in_project, .may_ask = true, .runtime_dir = runtime_dir, .e = e};
+    struct starter s = {.claim = c, .mine = &mine, .is_wide = c->count > 0, .may_ask = true, .runtime_dir = runtime_dir, .e = e};
     int r = find_folders(&s, e);
     if (r < 0)
         return r;

@@ -22,8 +22,7 @@
 
 struct claim {
     const char *id, *name; /* of the box */
-    const char *data;      /* its own folder, or NULL */
-    bool in_project;       /* that is in a project's .pale, which is hidden in every folder that a box is shown */
+    const char *data;      /* its own folder among the user's boxes, or NULL */
     const char *const *paths;
     size_t count;
 };

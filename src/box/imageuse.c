@@ -14,6 +14,7 @@
 #include "base/path.h"
 #include "box/audit.h"
 #include "box/ceiling.h"
+#include "box/identity.h"
 #include "box/life.h"
 #include "box/place.h"
 
@@ -39,6 +40,28 @@ int imageuse_tell(const char *event, const char *name, const char *digest, const
     return r;
 }
 
+static bool has(int boxes, const char *id, const char *what)
+{
+    char path[FILE_NAME_MAX + 16];
+    snprintf(path, sizeof(path), "%s/%s", id, what);
+    return faccessat(boxes, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+static int visit_policy(int boxes, const char *dir, const char *id, int (*fn)(void *arg, const struct place *p), void *arg)
+{
+    struct place p = {0};
+    char path[PATH_BYTES_MAX], to[PATH_BYTES_MAX];
+    bool is_removed = has(boxes, id, IDENTITY_REMOVING) && !has(boxes, id, IDENTITY_DATA);
+    if (id[0] == '.' || !has(boxes, id, "policy") || is_removed || !path_join(p.state, sizeof(p.state), dir, id))
+        return 0; /* it was never finished, or is no box any more */
+    snprintf(path, sizeof(path), "%s/" IDENTITY_DATA, id);
+    ssize_t n = readlinkat(boxes, path, to, sizeof(to) - 1);
+    to[n > 0 ? n : 0] = 0;
+    const char *slash = strrchr(to, '/');
+    snprintf(p.name, sizeof(p.name), "%s", slash && path_is_box_name(slash + 1) ? slash + 1 : id);
+    return fn(arg, &p);
+}
+
 /* Calls fn for each box that has a policy, wherever its folder is now: one that is away (a project on another disk, moved, or deleted) may
  * come back, and would not start without its image. Of such a place only the name and the state are told. */
 static int each_policy(int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e)
@@ -52,20 +75,8 @@ static int each_policy(int (*fn)(void *arg, const struct place *p), void *arg, s
     if (!d)
         return errno == ENOENT ? 0 : err_os(e, "open %s", dir);
     errno = 0;
-    for (const struct dirent *en; r == 0 && (en = readdir(d)); errno = 0) {
-        struct place p = {0};
-        char link[PATH_BYTES_MAX], to[PATH_BYTES_MAX];
-        snprintf(link, sizeof(link), "%s/policy", en->d_name);
-        if (en->d_name[0] == '.' || (faccessat(dirfd(d), link, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT) ||
-            !path_join(p.state, sizeof(p.state), dir, en->d_name))
-            continue; /* it was never finished */
-        snprintf(link, sizeof(link), "%s/data", en->d_name);
-        ssize_t n = readlinkat(dirfd(d), link, to, sizeof(to) - 1);
-        to[n > 0 ? n : 0] = 0;
-        const char *slash = strrchr(to, '/'), *name = slash && path_is_box_name(slash + 1) ? slash + 1 : en->d_name;
-        snprintf(p.name, sizeof(p.name), "%s", name);
-        r = fn(arg, &p);
-    }
+    for (const struct dirent *en; r == 0 && (en = readdir(d)); errno = 0)
+        r = visit_policy(dirfd(d), dir, en->d_name, fn, arg);
     if (r == 0 && errno)
         r = err_os(e, "read %s", dir);
     closedir(d);

@@ -25,7 +25,17 @@ struct meeting {
     struct ancestors *shares; /* one for each */
     const char **paths;
     size_t count;
+    struct mount_table mounts; /* read once for all sets */
 };
+
+/* The table goes from set to set. */
+static void pass_mounts(struct mount_table *from, struct mount_table *to)
+{
+    *to = *from;
+    *from = (struct mount_table){0};
+    for (size_t i = 0; i < to->count; i++)
+        to->row[i].is_resolved = false;
+}
 
 static int refuse(const char *path, const char *own, struct pale_err *e)
 {
@@ -34,7 +44,7 @@ static int refuse(const char *path, const char *own, struct pale_err *e)
 }
 
 /* Opens the folder, or, if it is not there yet, the nearest above it that is. *ret_there: it is itself. */
-static int open_nearest(const char *path, bool *ret_there)
+static int open_nearest(const char *path, bool must_be_there, bool *ret_there)
 {
     char at[PATH_BYTES_MAX];
     snprintf(at, sizeof(at), "%s", path);
@@ -42,7 +52,7 @@ static int open_nearest(const char *path, bool *ret_there)
     for (;;) {
         int fd = open(at, O_PATH | O_DIRECTORY | O_CLOEXEC);
         char *slash = strrchr(at, '/');
-        if (fd >= 0 || (errno != ENOENT && errno != ENOTDIR) || !slash)
+        if (fd >= 0 || must_be_there || (errno != ENOENT && errno != ENOTDIR) || !slash)
             return fd;
         *ret_there = false;
         slash[slash == at] = 0;
@@ -57,15 +67,17 @@ static bool is_in_the_making(const char *path)
 }
 
 /* One folder of ours. What is not there yet must not be made by a box either: then only what holds its place counts. */
-static int meet(const struct meeting *m, const char *own, bool must_be_there, struct pale_err *e)
+static int meet(struct meeting *m, const char *own, bool must_be_there, struct pale_err *e)
 {
     own_ancestors set = {0};
     size_t n = strlen(own);
     bool there, is_staging = n > 8 && strcmp(own + n - 8, "-staging") == 0;
-    own_fd fd = open_nearest(own, &there);
+    own_fd fd = open_nearest(own, must_be_there, &there);
     if (fd < 0 || (must_be_there && !there))
         return 0;
+    pass_mounts(&m->mounts, &set.mounts);
     int r = ancestors_add_folder(&set, fd, ANCESTORS_ALL, e);
+    pass_mounts(&set.mounts, &m->mounts);
     if (r < 0)
         return must_be_there ? 0 : err_prefix(e, "%s", own);
     if (!there)
@@ -76,14 +88,14 @@ static int meet(const struct meeting *m, const char *own, bool must_be_there, st
     return 0;
 }
 
-static int meet_below(const struct meeting *m, const char *home, const char *rel, bool must_be_there, struct pale_err *e)
+static int meet_below(struct meeting *m, const char *home, const char *rel, bool must_be_there, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
     int n = snprintf(path, sizeof(path), "%s/%s", home, rel);
     return home[0] != '/' || n < 0 || (size_t)n >= sizeof(path) ? 0 : meet(m, path, must_be_there, e);
 }
 
-static int meet_own(const struct meeting *m, struct pale_err *e)
+static int meet_own(struct meeting *m, struct pale_err *e)
 {
     static int (*const finds[])(char *ret, size_t cap, struct pale_err *e) = {place_state_dir, place_runtime_dir, place_data_dir,
                                                                               place_config_dir};
@@ -104,19 +116,30 @@ static int meet_own(const struct meeting *m, struct pale_err *e)
     return r;
 }
 
+/* The system's own users mostly have a folder of the system for a home, or none. */
+static bool is_home(const struct passwd *u)
+{
+    struct stat st;
+    return u->pw_dir[0] == '/' && u->pw_dir[1] && stat(u->pw_dir, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == u->pw_uid;
+}
+
 /* Root could hand over what is another user's: at the places where it mostly is. */
-static int meet_users(const struct meeting *m, struct pale_err *e)
+static int meet_users(struct meeting *m, struct pale_err *e)
 {
     static const char *const usual[] = {".local/state/pale", ".local/share/pale", ".local/share/pale-staging", ".config/pale",
                                         ".cache/pale"};
     int r = 0;
     if (geteuid() != 0)
         return 0;
+    bool has_run = access("/run/user", F_OK) == 0;
     setpwent();
     for (const struct passwd *u; r == 0 && (u = getpwent());) {
         char run[64];
         snprintf(run, sizeof(run), "/run/user/%u", (unsigned)u->pw_uid);
-        r = meet_below(m, run, "pale", true, e);
+        if (has_run)
+            r = meet_below(m, run, "pale", true, e);
+        if (!is_home(u))
+            continue;
         for (size_t i = 0; r == 0 && i < sizeof(usual) / sizeof(usual[0]); i++)
             r = meet_below(m, u->pw_dir, usual[i], true, e);
     }
@@ -154,9 +177,10 @@ static int add_share(struct meeting *m, const char *path, struct pale_err *e)
 {
     struct ancestors *set = &m->shares[m->count];
     m->paths[m->count++] = path;
+    pass_mounts(&m->mounts, &set->mounts);
     int r = ancestors_add_path(set, path, e);
     ancestors_let_go(set);
-    mount_table_done(&set->mounts);
+    pass_mounts(&set->mounts, &m->mounts);
     return r;
 }
 
@@ -181,6 +205,7 @@ static void meeting_done(struct meeting *m)
         ancestors_done(&m->shares[i]);
     free(m->shares);
     free(m->paths);
+    mount_table_done(&m->mounts);
 }
 
 int ownplaces_refuse(const struct policy *p, struct pale_err *e)

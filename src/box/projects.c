@@ -12,6 +12,7 @@
 
 #include "base/limits.h"
 #include "base/own.h"
+#include "box/identity.h"
 #include "box/place.h"
 
 struct list {
@@ -44,12 +45,12 @@ static int add(struct list *l, const char *path, struct pale_err *e)
     return 0;
 }
 
-/* The .pale of a box, of the link to its folder; false if it is in none. */
-static bool pale_of(int boxes, const char *id, char ret[PATH_BYTES_MAX])
+/* The .pale of a box, of one of the links to its folder; false if it is in none. */
+static bool pale_of(int boxes, const char *id, const char *which, char ret[PATH_BYTES_MAX])
 {
-    char link[FILE_NAME_MAX + 8];
+    char link[FILE_NAME_MAX + 16];
     static const char last[] = "/.pale";
-    snprintf(link, sizeof(link), "%s/data", id);
+    snprintf(link, sizeof(link), "%s/%s", id, which);
     ssize_t n = readlinkat(boxes, link, ret, PATH_BYTES_MAX - 1);
     ret[n > 0 ? n : 0] = 0;
     char *slash = strrchr(ret, '/');
@@ -69,9 +70,13 @@ static int find(struct list *l, struct pale_err *e)
     DIR *d = opendir(dir);
     if (!d)
         return errno == ENOENT ? 0 : err_os(e, "open %s", dir);
-    for (const struct dirent *en; r == 0 && (en = readdir(d));)
-        if (en->d_name[0] != '.' && pale_of(dirfd(d), en->d_name, path))
+    for (const struct dirent *en; r == 0 && (en = readdir(d));) {
+        /* One that is on its way is at the one place or the other. */
+        if (en->d_name[0] != '.' && pale_of(dirfd(d), en->d_name, IDENTITY_DATA, path))
             r = add(l, path, e);
+        if (r == 0 && en->d_name[0] != '.' && pale_of(dirfd(d), en->d_name, IDENTITY_MOVING, path))
+            r = add(l, path, e);
+    }
     closedir(d);
     return r;
 }

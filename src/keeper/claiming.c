@@ -16,13 +16,10 @@ static void on_question(struct loop_source *s, uint32_t events)
 
 int claiming_take(struct keeper *k, const char *const *paths, size_t count, struct pale_err *e)
 {
-    const struct claim c = {.id = k->id,
-                            .name = k->name,
-                            .data = k->data_dir,
-                            .in_project = k->data_dir && strstr(k->data_dir, "/.pale/"),
-                            .paths = paths,
-                            .count = count};
-    if (count == 0 && !k->data_dir)
+    /* What a project's box writes is in its state folder, and its .pale is hidden from every box. */
+    bool has_own = k->data_dir && !strstr(k->data_dir, "/.pale/");
+    const struct claim c = {.id = k->id, .name = k->name, .data = has_own ? k->data_dir : NULL, .paths = paths, .count = count};
+    if (count == 0 && !has_own)
         return 0;
     int r = claims_take(k->runtime_dir, &c, &k->claims, e);
     if (r < 0 || k->claims.places_fd < 0)
