@@ -82,7 +82,7 @@ static int note(struct ancestors *s, const struct ancestor *a, int fd, unsigned 
     }
     struct ancestor row = *a;
     row.roles = role;
-    if ((row.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) < 0)
+    if (!s->is_light && (row.fd = fcntl(fd, F_DUPFD_CLOEXEC, 3)) < 0)
         return err_os(e, "hold a folder");
     s->at[s->count++] = row;
     return 0;
@@ -246,15 +246,10 @@ int ancestors_add_path(struct ancestors *s, const char *path, struct pale_err *e
     return r < 0 ? err_prefix(e, "%s", path) : r;
 }
 
-void ancestors_let_go(struct ancestors *s)
+void ancestors_done(struct ancestors *s)
 {
     for (size_t i = 0; i < s->count; i++)
         own_close(&s->at[i].fd);
-}
-
-void ancestors_done(struct ancestors *s)
-{
-    ancestors_let_go(s);
     free(s->at);
     mount_table_done(&s->mounts);
     *s = (struct ancestors){0};

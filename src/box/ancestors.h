@@ -31,6 +31,7 @@ struct ancestors {
     struct ancestor *at;
     size_t count, room;
     struct mount_table mounts; /* read when it is needed */
+    bool is_light;             /* to compare only: nothing is held open */
 };
 
 void ancestors_done(struct ancestors *s);
@@ -38,9 +39,6 @@ void ancestors_done(struct ancestors *s);
 
 /* The same set as it is now: folders may have been moved, or deleted, which leaves them out. */
 int ancestors_renew(const struct ancestors *old, struct ancestors *ret, struct pale_err *e) MUST_CHECK;
-
-/* Closes what is open: the set can still be compared. */
-void ancestors_let_go(struct ancestors *s);
 
 /* Adds a folder or file by its real path, what is mounted below it, and all that hold these. What is not there adds nothing. */
 int ancestors_add_path(struct ancestors *s, const char *path, struct pale_err *e) MUST_CHECK;

@@ -43,7 +43,7 @@ static const char *path_of(const struct starter *s, const struct ancestor *at)
 {
     const struct claim *c = s->claim;
     for (size_t i = 0; at && i < c->count; i++) {
-        own_ancestors one = {0};
+        own_ancestors one = {.is_light = true};
         if (ancestors_add_path(&one, c->paths[i], NULL) == 0 && ancestors_find(&one, at->dev, at->ino))
             return c->paths[i];
     }
@@ -73,7 +73,7 @@ static bool stands(const struct claim_line *l)
 /* It stands there, but what is above it may have been made anew. Most boxes' folders stand in one: that is looked at once. */
 static int look_where_it_stands(struct starter *s, const struct claim_line *l, const struct claim_record *r)
 {
-    own_ancestors now = {0};
+    own_ancestors now = {.is_light = true};
     size_t n = (size_t)(strrchr(l->path, '/') - l->path);
     if (strncmp(s->climbed, l->path, n) == 0 && s->climbed[n] == 0)
         return 0;
@@ -114,7 +114,7 @@ static bool has_ended(const struct claim_record *r)
 /* Where the claimed folders of one record are now. */
 static int look_where_it_is(struct starter *s, int dir, const struct claim_record *r, struct pale_err *e)
 {
-    own_ancestors now = {0};
+    own_ancestors now = {.is_light = true};
     struct pale_err why = {0};
     int res = s->may_ask ? claimplaces_ask(dir, r->id, &now, &why) : err_set(&why, PALE_DENIED, "its keeper is another user's");
     if (res < 0 && s->may_ask && has_ended(r))

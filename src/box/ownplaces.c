@@ -69,7 +69,7 @@ static bool is_in_the_making(const char *path)
 /* One folder of ours. What is not there yet must not be made by a box either: then only what holds its place counts. */
 static int meet(struct meeting *m, const char *own, bool must_be_there, struct pale_err *e)
 {
-    own_ancestors set = {0};
+    own_ancestors set = {.is_light = true};
     size_t n = strlen(own);
     bool there, is_staging = n > 8 && strcmp(own + n - 8, "-staging") == 0;
     own_fd fd = open_nearest(own, must_be_there, &there);
@@ -151,7 +151,7 @@ static int meet_users(struct meeting *m, struct pale_err *e)
 static int meet_pale(void *arg, const char *pale, struct pale_err *e)
 {
     const struct meeting *m = arg;
-    own_ancestors set = {0};
+    own_ancestors set = {.is_light = true};
     own_fd fd = open(pale, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return 0;
@@ -177,9 +177,9 @@ static int add_share(struct meeting *m, const char *path, struct pale_err *e)
 {
     struct ancestors *set = &m->shares[m->count];
     m->paths[m->count++] = path;
+    set->is_light = true;
     pass_mounts(&m->mounts, &set->mounts);
     int r = ancestors_add_path(set, path, e);
-    ancestors_let_go(set);
     pass_mounts(&set->mounts, &m->mounts);
     return r;
 }
