@@ -729,7 +729,7 @@ static int remove_data(const struct place *p, struct pale_err *e)
     own_fd dir = place_open_above(p, &why);
     if (dir < 0)
         return why.os == ENOENT ? 0 : err_set(e, why.code, "%s", why.text);
-    snprintf(gone, sizeof(gone), ".gone-%s", p->id);
+    snprintf(gone, sizeof(gone), PLACE_GONE "%s", p->id);
     snprintf(path, sizeof(path), "%s/" IDENTITY_ID, p->name);
     if (identity_read(dir, path, id) && strcmp(id, p->id) == 0 && renameat(dir, p->name, dir, gone) < 0)
         return err_os(e, "take away %s", p->data);
@@ -765,6 +765,20 @@ static int keep_layers_only(const struct place *p, int state, struct pale_err *e
     return r;
 }
 
+/* Half removed it has another name, by which nobody takes it for anything else. */
+static int remove_state(const struct place *p, struct pale_err *e)
+{
+    char boxes[PATH_BYTES_MAX], gone[BOX_ID_LEN + 8];
+    place_above(p->state, boxes);
+    own_fd dir = open(boxes, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_os(e, "open %s", boxes);
+    snprintf(gone, sizeof(gone), PLACE_GONE "%s", p->id);
+    if (renameat(dir, p->id, dir, gone) < 0 && errno != ENOENT)
+        return err_os(e, "take away %s", p->state);
+    return removal_tree(dir, gone, e);
+}
+
 int place_remove(const struct place *p, bool data, struct pale_err *e)
 {
     own_fd state = open(p->state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -777,7 +791,7 @@ int place_remove(const struct place *p, bool data, struct pale_err *e)
     if (r == 0)
         r = remove_data(p, e);
     if (r == 0)
-        r = removal_tree(AT_FDCWD, p->state, e);
+        r = remove_state(p, e);
     if (r == 0 && p->project)
         place_tidy(p);
     unlink(p->socket);
@@ -792,7 +806,7 @@ int place_forget(const struct place *p, struct pale_err *e)
     tidy_stop(p);
     int r = unlinkat(state, "policy", 0) < 0 && errno != ENOENT ? err_os(e, "remove the policy of %s", p->name) : 0;
     unlink(p->socket);
-    return r < 0 ? r : removal_tree(AT_FDCWD, p->state, e);
+    return r < 0 ? r : remove_state(p, e);
 }
 
 int place_remake(struct place *p, bool there, struct pale_err *e)
