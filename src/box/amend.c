@@ -45,7 +45,7 @@ int amend_record(const struct amend *a, const char *event, void (*fill)(const vo
     struct audit log;
     char path[PATH_BYTES_MAX];
     snprintf(path, sizeof(path), "%s/audit", a->place->state);
-    int r = audit_open(&log, path, false, a->place->name, a->place->id, e);
+    int r = audit_open(&log, path, AUDIT_BOX, a->place->name, a->place->id, e);
     if (r < 0)
         return r;
     log.caller = a->caller;

@@ -22,7 +22,7 @@ int imageuse_tell(const char *event, const char *name, const char *digest, const
     if (r < 0)
         return r;
     snprintf(path, sizeof(path), "%s/runs.audit", dir);
-    if ((r = audit_open(&a, path, true, "", "", e)) < 0)
+    if ((r = audit_open(&a, path, AUDIT_SHARED, "", "", e)) < 0)
         return r;
     a.caller = caller;
     struct json *j = audit_begin(&a, event);

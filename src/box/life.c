@@ -20,6 +20,7 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "box/birth.h"
 #include "box/claims.h"
 #include "box/layerdir.h"
 #include "box/reach.h"
@@ -69,8 +70,10 @@ static int write_links(const struct place *p, int dir, struct pale_err *e)
     memcpy(&v, random, sizeof(v));
     snprintf(born, sizeof(born), "%016llx", (unsigned long long)(v >> 1 | 1));
     (void)unlinkat(dir, "born", 0); /* of one that was half made or half removed */
-    if (faccessat(dir, "policy", F_OK, 0) < 0 && errno == ENOENT && unlinkat(dir, "audit", 0) < 0 && errno != ENOENT)
-        return err_os(e, "remove %s/audit of a box that was half made", p->state);
+    static const char *const logs[] = {"audit", "audit.head", "checkpoint"};
+    for (size_t i = 0; i < sizeof(logs) / sizeof(logs[0]) && faccessat(dir, "policy", F_OK, 0) < 0 && errno == ENOENT; i++)
+        if (unlinkat(dir, logs[i], 0) < 0 && errno != ENOENT)
+            return err_os(e, "remove %s/%s of a box that was half made", p->state, logs[i]);
     if ((symlinkat(p->data, dir, "data") < 0 && errno != EEXIST) || symlinkat(born, dir, "born") < 0)
         return err_os(e, "write %s/data and born", p->state);
     return 0;
@@ -127,6 +130,9 @@ int life_make(const struct life_order *o, struct place *ret, struct pale_err *e)
         r = layerdir_allot(ret, o->policy, e);
     if (r == 0 && o->begin)
         r = o->begin(o->arg, ret, e);
+    /* No box is without a log: one that is gone later was taken away. */
+    if (r == 0)
+        r = birth_record(ret, buf_text(&text), text.len, o->durable, e);
     if (r == 0)
         r = fd_replace_file(dir, "policy", text.data, text.len, 0600, o->durable, e);
     if (r < 0)

@@ -32,7 +32,7 @@ struct remote {
     void *sent_arg;
     const volatile sig_atomic_t *stop; /* set once somebody interrupts; or NULL */
     /* Headers of the last answer; "" */
-    char next_offset[24], audit_head[96];
+    char next_offset[24], audit_head[128];
 };
 
 void remote_init(struct remote *r);

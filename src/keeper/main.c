@@ -405,11 +405,13 @@ static int stage_audit(struct keeper *k, struct pale_err *e)
     int cut = reload_init(k, e);
     snprintf(path, sizeof(path), "%s/%s", k->once ? k->user_dir : k->state_dir, k->once ? "runs.audit" : "audit");
     snprintf(k->audit_path, sizeof(k->audit_path), "%s", path);
-    r = audit_open(&k->audit, path, k->once, k->name, k->id, e);
+    r = audit_open(&k->audit, path, k->once ? AUDIT_SHARED : AUDIT_BOX, k->name, k->id, e);
     if (r < 0)
         return r;
     struct utsname u;
     uname(&u);
+    if (!k->once && k->audit.running)
+        keeper_note(k, "box.lost", "the keeper before this one ended without a word: it was killed, or the machine went down");
     k->audit.caller = k->starter;
     struct json *j = audit_begin(&k->audit, "box.start");
     json_text(j, "tier", "native");
@@ -545,6 +547,8 @@ static int stage_serve(struct keeper *k, struct pale_err *e)
 static int stage_keep(struct keeper *k, struct pale_err *e)
 {
     int r = k->ahead ? succession_saved(k, e) : 0;
+    if (r == 0)
+        r = audit_keep_young(&k->audit, e);
     if (r == 0 && k->next)
         r = succession_kept(e);
     else if (r == 0 && k->policy_fd >= 0)

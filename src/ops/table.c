@@ -376,6 +376,7 @@ static const struct op_field box_shape[] = {
     {"cut", KIND_TEXT, false, 0, "if it is cut off from every network: by quarantine, panic, or both", IN_BODY, NULL},
     {"network", KIND_OBJECT, false, 0, "what was counted, while it runs and has one; of one box", IN_BODY, "Network"},
     {"ended", KIND_NUMBER, false, 0, "commands that have, since it runs; of one box", IN_BODY, NULL},
+    {"audit_gaps", KIND_NUMBER, false, INT64_MAX, "if its audit log has gaps: how many; of one box", IN_BODY, NULL},
     {"memory_limit_held_by", KIND_TEXT, false, 0, "while it runs; of one box", IN_BODY, NULL},
     {"keeper_pid", KIND_NUMBER, false, 0, "while it runs; of one box, for operators", IN_BODY, NULL},
     {"init_pid", KIND_NUMBER, false, 0, "while it runs; of one box, for operators", IN_BODY, NULL},

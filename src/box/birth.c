@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes the record of a box's making. */
+#include "box/birth.h"
+
+#include "base/path.h"
+#include "base/sha256.h"
+#include "box/audit.h"
+
+int birth_record(const struct place *p, const char *policy, size_t n, bool durable, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX], digest[SHA256_HEX];
+    struct audit a;
+    if (!path_join(path, sizeof(path), p->state, "audit"))
+        return err_set(e, PALE_BAD_INPUT, "path too long: %s", p->state);
+    int r = audit_open(&a, path, AUDIT_BIRTH, p->name, p->id, e);
+    if (r < 0)
+        return r;
+    sha256_hex(policy, n, digest);
+    struct json *j = audit_begin(&a, "box.made");
+    json_text(j, "policy", digest);
+    r = audit_commit(&a, e);
+    own_fd left = durable ? -1 : audit_leave(&a);
+    if (durable)
+        audit_close(&a);
+    return r;
+}
