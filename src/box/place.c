@@ -143,6 +143,13 @@ int place_runtime_dir(char *ret, size_t cap, struct pale_err *e)
         snprintf(dir, sizeof(dir), "%s/pale", v);
         if ((r = try_runtime_dir(dir, ret, cap, e)) != 0)
             return r < 0 ? r : 0;
+        /* In another folder are other sockets: somebody else's boxes would be found there, or none. */
+        struct stat st;
+        if (strlen(dir) <= RUNTIME_BYTES_MAX && lstat(dir, &st) == 0)
+            return err_set(
+                e, PALE_DENIED,
+                "%s must be a folder of yours with mode 0700; move it away or `chmod 700` it, or set XDG_RUNTIME_DIR to another folder",
+                dir);
     }
     /* Root of a user namespace finds the host's /run/pale, which is not its own. */
     snprintf(dir, sizeof(dir), uid == 0 ? "/run/pale" : "/run/user/%u/pale", uid);

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/jsonread.h"
+#include "box/daemon.h"
 #include "net/hosturl.h"
 #include "net/httphead.h"
 
@@ -19,7 +20,8 @@
 struct remote {
     int fd;
     bool is_far, may_start;
-    struct hosturl url; /* if it is */
+    char state[DAEMON_STATE_MAX]; /* of a daemon of our own: whose state folder it must serve */
+    struct hosturl url;           /* if it is */
     struct buf in;
     char token[256]; /* "": none */
     uint64_t wait_ms;

@@ -360,6 +360,7 @@ static const struct op_field health_shape[] = {
     {"boxes", KIND_NUMBER, true, 0, "that the caller sees", IN_BODY, NULL},
     {"live", KIND_NUMBER, false, 0, "that run; for operators", IN_BODY, NULL},
     {"pid", KIND_NUMBER, false, 0, "of the daemon; for operators", IN_BODY, NULL},
+    {"state_dir", KIND_TEXT, false, 0, "the state folder that it serves; for operators", IN_BODY, NULL},
     END,
 };
 

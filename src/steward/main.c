@@ -50,9 +50,9 @@
 #define LOG_FILE "paled.log"
 
 struct steward {
-    int starter;             /* who waits for us to be ready; -1 */
-    int lock, listener, tcp; /* -1: none */
-    bool made_socket;        /* else systemd did, and keeps it */
+    int starter;                    /* who waits for us to be ready; -1 */
+    int lock, claim, listener, tcp; /* -1: none */
+    bool made_socket;               /* else systemd did, and keeps it */
     struct daemon_paths paths;
     unsigned port;
     char program[PATH_BYTES_MAX];
@@ -164,20 +164,10 @@ static int stage_settle(struct steward *s, int argc, char **argv, struct pale_er
     return r < 0 ? r : daemon_paths(&s->paths, e);
 }
 
-/* Needs: the runtime folder. Of all who start at once, one gets the lock; it is held until the process ends. */
+/* Needs: the runtime folder and the state folder. Of all who start at once, one gets the locks; they are held until the process ends. */
 static int stage_lock(struct steward *s, struct pale_err *e)
 {
-    char pid[32];
-    own_fd fd = open(s->paths.lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_os(e, "open %s", s->paths.lock);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "another daemon serves already") : err_os(e, "lock %s", s->paths.lock);
-    int n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)
-        return err_os(e, "write %s", s->paths.lock);
-    s->lock = take_fd(&fd);
-    return 0;
+    return daemon_lock(&s->paths, &s->lock, &s->claim, e);
 }
 
 /* Needs: the lock: a socket that is there is a dead daemon's. */
@@ -313,6 +303,7 @@ static void begin_deed(struct steward *s, int fd)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     own_close(&s->lock);
+    own_close(&s->claim);
     own_close(&s->listener);
     own_close(&s->tcp);
     own_close(&s->link);
@@ -436,7 +427,7 @@ static int run(struct steward *s)
 
 int main(int argc, char **argv)
 {
-    static struct steward s = {.starter = -1, .lock = -1, .listener = -1, .tcp = -1, .link = -1, .home = -1};
+    static struct steward s = {.starter = -1, .lock = -1, .claim = -1, .listener = -1, .tcp = -1, .link = -1, .home = -1};
     struct pale_err e;
     if (stage_settle(&s, argc, argv, &e) < 0 || stage_lock(&s, &e) < 0 || stage_log(&s, &e) < 0 || stage_sockets(&s, &e) < 0 ||
         stage_signals(&s, &e) < 0 || start_paled(&s, &e) < 0)
