@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,13 +26,26 @@
 /* A log of no more records may never have been on the disk. */
 #define YOUNG_RECORDS 8
 
+/* One that could not be written is behind the log, which is no loss. */
 static void write_head(struct audit *a)
 {
-    char head[AUDIT_HEAD_BYTES + 1];
     struct audit_head_line l = {.seq = a->seq, .gaps = a->gaps, .running = a->running};
     memcpy(l.digest, a->last, sizeof(l.digest));
-    audit_head_write(&l, head);
-    memcpy(a->head, head, AUDIT_HEAD_BYTES);
+    audit_head_write(&l, a->head);
+    if (a->head_len > AUDIT_HEAD_BYTES)
+        (void)!ftruncate(a->head_fd, AUDIT_HEAD_BYTES);
+    (void)!pwrite(a->head_fd, a->head, AUDIT_HEAD_BYTES, 0);
+}
+
+/* A longer one is no line of ours: its end is read too. */
+static int read_head(struct audit *a, struct pale_err *e)
+{
+    memset(a->head, 0, sizeof(a->head));
+    ssize_t n = pread(a->head_fd, a->head, sizeof(a->head), 0);
+    if (n < 0)
+        return err_os(e, "read the head of the audit log");
+    a->head_len = (size_t)n;
+    return 0;
 }
 
 /* Opens one of the pair, which lies in a folder of the user's own: whatever else stands there was put there. */
@@ -49,23 +61,6 @@ static int open_plain(const char *path, int flags, struct pale_err *e)
         return err_set(e, PALE_CORRUPT, "%s must belong to you and be writable by nobody else; `chmod 600` it if you trust what it says",
                        path);
     return take_fd(&fd);
-}
-
-static int map_head(struct audit *a, const char *path, struct pale_err *e)
-{
-    struct stat st;
-    a->head_fd = open_plain(path, 0, e);
-    if (a->head_fd < 0)
-        return a->head_fd;
-    /* A longer one is no line of ours: its end must not be cut to look like one. */
-    if (fstat(a->head_fd, &st) < 0 || (st.st_size > (off_t)AUDIT_HEAD_BYTES && pwrite(a->head_fd, "?", 1, 0) != 1) ||
-        (st.st_size != (off_t)AUDIT_HEAD_BYTES && ftruncate(a->head_fd, AUDIT_HEAD_BYTES) < 0))
-        return err_os(e, "open %s", path);
-    void *p = mmap(NULL, AUDIT_HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, a->head_fd, 0);
-    if (p == MAP_FAILED)
-        return err_os(e, "map %s", path);
-    a->head = p;
-    return 0;
 }
 
 static int write_line(struct audit *a, struct pale_err *e)
@@ -162,10 +157,14 @@ static int record_gap(struct audit *a, enum audit_gap gap, const struct audit_ta
 static int catch_up(struct audit *a, struct pale_err *e)
 {
     struct audit_tail t;
-    struct audit_witness w = {.text = a->head, .text_len = AUDIT_HEAD_BYTES, .checkpoint = a->checkpoint, .must_exist = a->must_exist};
+    struct audit_witness w = {.checkpoint = a->checkpoint, .must_exist = a->must_exist};
     enum audit_gap gap = AUDIT_GAP_NONE;
-    w.state = audit_head_parse(a->head, AUDIT_HEAD_BYTES, &w.head);
-    int r = audit_tail_read(a->fd, a->shared ? "" : a->id, &t, e);
+    int r = read_head(a, e);
+    if (r == 0)
+        r = audit_tail_read(a->fd, a->shared ? "" : a->id, &t, e);
+    if (r < 0)
+        return r;
+    w.state = audit_head_parse(a->head, a->head_len, &w.head);
     if (r == 0 && !weak_word("audit-chain"))
         r = audit_tail_judge(a->fd, &t, &w, &gap, e);
     if (r < 0)
@@ -207,16 +206,18 @@ static int mark_begun(struct audit *a, const char *path, struct pale_err *e)
     char mark[PATH_BYTES_MAX];
     struct stat st;
     snprintf(mark, sizeof(mark), "%s.begun", path);
-    if (a->head[0])
-        return 0;
+    int r = read_head(a, e);
+    if (r < 0 || a->head[0])
+        return r;
     if (flock(a->fd, LOCK_EX) < 0)
         return err_os(e, "lock the audit log");
-    bool is_empty = !a->head[0] && fstat(a->fd, &st) == 0 && st.st_size == 0;
+    r = read_head(a, e);
+    bool is_empty = r == 0 && !a->head[0] && fstat(a->fd, &st) == 0 && st.st_size == 0;
     a->must_exist = is_empty && access(mark, F_OK) == 0;
-    int r = 0;
     if (is_empty && !a->must_exist) {
         memset(a->last, '0', SHA256_HEX - 1);
         write_head(a);
+        (void)fdatasync(a->head_fd); /* once: from then on it is never without a word, whenever the power goes */
         own_fd fd = open(mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         r = fd < 0 ? err_os(e, "make %s", mark) : 0;
     }
@@ -233,7 +234,9 @@ int audit_open(struct audit *a, const char *path, enum audit_kind kind, const ch
     snprintf(a->id, sizeof(a->id), "%s", id);
     snprintf(head, sizeof(head), "%s.head", path);
     a->fd = open_plain(path, O_APPEND, e);
-    int r = a->fd < 0 ? a->fd : map_head(a, head, e);
+    int r = a->fd < 0 ? a->fd : 0;
+    if (r == 0 && (a->head_fd = open_plain(head, 0, e)) < 0)
+        r = a->head_fd;
     if (r == 0 && a->shared)
         r = mark_begun(a, path, e);
     if (r == 0 && !a->shared) {
@@ -252,9 +255,6 @@ void audit_close(struct audit *a)
         fdatasync(a->head_fd);
     own_close(&a->fd);
     own_close(&a->head_fd);
-    if (a->head)
-        munmap(a->head, AUDIT_HEAD_BYTES);
-    a->head = NULL;
     buf_done(&a->line);
 }
 

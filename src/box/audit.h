@@ -17,13 +17,15 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "box/audit_head.h"
 
 /* Of a box, which had a record before it was a box; the same while it is made; of many boxes. */
 enum audit_kind { AUDIT_BOX, AUDIT_SHARED, AUDIT_BIRTH };
 
 struct audit {
     int fd, head_fd;
-    char *head; /* the head file, mapped: a store survives this process as a write would, and costs nothing */
+    char head[AUDIT_HEAD_BYTES + 8]; /* what the head file said last */
+    size_t head_len;
     bool shared, must_exist;
     bool running;        /* a keeper began, and has not said that it ended: when the log was opened, then as records are written */
     uint64_t seq;        /* of the last record */

@@ -58,16 +58,3 @@ void audit_head_write(const struct audit_head_line *l, char ret[AUDIT_HEAD_BYTES
     snprintf(ret, AUDIT_HEAD_BYTES + 1, "%020llu %s %020llu %d\n", (unsigned long long)l->seq, l->digest, (unsigned long long)l->gaps,
              l->running);
 }
-
-bool audit_head_is_between(const char *text, size_t n, const struct audit_head_line *before, const struct audit_head_line *now)
-{
-    char old[AUDIT_HEAD_BYTES + 1], new[AUDIT_HEAD_BYTES + 1];
-    audit_head_write(before, old);
-    audit_head_write(now, new);
-    if (n < SHORT_BYTES)
-        return false;
-    for (size_t i = 0; i < SHORT_BYTES - 1; i++)
-        if (text[i] != old[i] && text[i] != new[i])
-            return false;
-    return true;
-}

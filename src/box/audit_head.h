@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The small file beside an audit log that says how far the log has come: reading, writing and comparing its one line.
  *
- * The line has the number and digest of the last record, how many gaps the log has, and whether the box's keeper runs. It is written
- * through a mapping, so a process that is killed may leave some bytes of the line before it and some of the new one. */
+ * The line has the number and digest of the last record, how many gaps the log has, and whether the box's keeper runs. It is written in
+ * one call, and lies in one sector of the disk: whoever is killed, it is the line before or the new one. */
 #pragma once
 
 #include <stdbool.h>
@@ -27,6 +27,3 @@ struct audit_head_line {
 enum audit_head_state audit_head_parse(const char *text, size_t n, struct audit_head_line *ret);
 
 void audit_head_write(const struct audit_head_line *l, char ret[AUDIT_HEAD_BYTES + 1]);
-
-/* True if each byte of number and digest is of the one line or of the other. */
-bool audit_head_is_between(const char *text, size_t n, const struct audit_head_line *before, const struct audit_head_line *now);

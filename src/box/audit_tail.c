@@ -160,15 +160,6 @@ static int has_record(int fd, uint64_t seq, const char *digest, bool *ret, struc
     return failed ? err_os(e, "read the audit log") : 0;
 }
 
-/* A kill while the head was written leaves bytes of the line before and of the new one. */
-static bool is_half_written(const struct audit_tail *t, const struct audit_witness *w)
-{
-    struct audit_head_line before = {.seq = t->seq - 1}, now = {.seq = t->seq};
-    memcpy(before.digest, t->prev, sizeof(before.digest));
-    memcpy(now.digest, t->digest, sizeof(now.digest));
-    return w->text && t->found && audit_head_is_between(w->text, w->text_len, &before, &now);
-}
-
 int audit_tail_judge(int fd, const struct audit_tail *t, const struct audit_witness *w, enum audit_gap *ret, struct pale_err *e)
 {
     const struct audit_head_line *h = &w->head;
@@ -179,8 +170,6 @@ int audit_tail_judge(int fd, const struct audit_tail *t, const struct audit_witn
         *ret = AUDIT_GAP_FOREIGN;
     else if (w->checkpoint > t->seq)
         *ret = AUDIT_GAP_MISSING;
-    else if (is_half_written(t, w))
-        *ret = AUDIT_GAP_NONE;
     else if (w->state != AUDIT_HEAD_GOOD && (t->found || t->bytes > 0 || w->state == AUDIT_HEAD_BAD))
         *ret = t->found ? AUDIT_GAP_HEAD : AUDIT_GAP_GONE;
     else if (w->state != AUDIT_HEAD_GOOD || (w->must_exist && h->seq == 0 && !t->found))

@@ -45,8 +45,6 @@ const char *audit_gap_name(enum audit_gap g);
 struct audit_witness {
     enum audit_head_state state;
     struct audit_head_line head;
-    const char *text; /* of the head file */
-    size_t text_len;
     uint64_t checkpoint;
     bool must_exist; /* the log was begun, whatever it and the head say */
 };

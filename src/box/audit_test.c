@@ -407,20 +407,18 @@ static void log_cut_at_any_byte_stays_told(void **state)
 static void damaged_head_stays_told(void **state)
 {
     (void)state;
-    const struct pair old = make_pair(2), p = make_pair(1);
+    const struct pair p = make_pair(3);
     for (size_t cut = 0; cut < p.m; cut++) {
         write_files(p.log, p.n, p.top, cut);
         struct audit_check c = go_on(cut % 2 ? AUDIT_BOX : AUDIT_SHARED);
-        /* With the digest whole it tells the end of the log. */
-        assert_int_equal(c.good, cut >= 85);
-        assert_int_equal(c.gaps, cut < 85);
+        /* Of an earlier build it ended behind the digest. */
+        assert_false(c.good);
+        assert_int_equal(c.gaps, 1);
         assert_int_equal(c.missing, 0);
     }
     for (size_t at = 0; at < 85; at++) {
         struct pair q = p;
         q.top[at] ^= 1;
-        if (q.top[at] == old.top[at])
-            continue; /* as a head that was half written has it */
         write_files(q.log, q.n, q.top, q.m);
         assert_false(go_on(AUDIT_BOX).good);
     }
@@ -469,24 +467,17 @@ static void missing_files_stay_told(void **state)
         }
 }
 
-/* A writer that was killed between log and head, or while it wrote the head; a head that the power kept from the disk. */
+/* A writer that was killed between log and head; a head that the power kept from the disk. */
 static void kill_or_power_cut_that_lost_nothing_is_no_gap(void **state)
 {
     (void)state;
     struct pair older = make_pair(1), old = make_pair(4), now = make_pair(1);
-    for (size_t at = 0; at <= 85; at++) {
-        struct pair q = now;
-        memcpy(q.top, old.top, at);
-        write_files(q.log, q.n, q.top, q.m);
-        assert_true(go_on(AUDIT_BOX).good);
-        memcpy(q.top, now.top, at);
-        memcpy(q.top + at, old.top + at, q.m - at);
-        write_files(q.log, q.n, q.top, q.m);
-        assert_true(go_on(AUDIT_SHARED).good);
+    const struct pair *heads[] = {&older, &old, &now};
+    for (int i = 0; i < 6; i++) {
+        write_files(now.log, now.n, heads[i % 3]->top, now.m);
+        assert_true(verify().good);
+        assert_true(go_on(i < 3 ? AUDIT_BOX : AUDIT_SHARED).good);
     }
-    write_files(now.log, now.n, older.top, older.m);
-    assert_true(go_on(AUDIT_BOX).good);
-    assert_true(verify().good);
     /* A head that was never of this log, and is behind it, is another thing. */
     older.top[40] ^= 1;
     write_files(now.log, now.n, older.top, older.m);

@@ -42,9 +42,9 @@
 
 #define STARTER 3
 #define BACKLOG 4096
-#define DEATHS_MAX 8       /* in a row, none of which came to serve */
 #define LIVED_MS 2000      /* one that served so long did not end at once */
 #define PAUSE_DOUBLINGS 9u /* of 10 ms: about five seconds */
+#define ASKED_PAUSE_MS 250 /* since the last start, if somebody asks */
 #define END_WAIT_MS 5000   /* for paled to finish what it sends */
 #define DEEDS_MAX 256      /* at once */
 #define LOG_FILE "paled.log"
@@ -330,15 +330,19 @@ static bool hear(struct steward *s)
     else if (text[0] == 'e') {
         struct pale_err e;
         err_set(&e, PALE_OS, "%.600s", text + 1);
-        give_up(s, &e);
+        /* One that has served before is tried again: a full disk has room again some day. */
+        if (s->ready)
+            say(e.text);
+        else
+            give_up(s, &e);
     }
     return true;
 }
 
 /* --- the loop --- */
 
-/* 0: go on; else the exit status. One that never came to serve is not tried for ever; one that served is started again always, and
- * the more slowly the sooner it ends by itself. */
+/* 0: go on; else the exit status. One that never came to serve is not tried again by itself; once one has served, another is started
+ * always, the more slowly the sooner it ends by itself, and at once when somebody asks for it. */
 static int paled_ended(struct steward *s, int status)
 {
     char text[120];
@@ -353,7 +357,7 @@ static int paled_ended(struct steward *s, int status)
     say(text);
     bool own_doing = !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL;
     s->deaths = s->serves && (!own_doing || clock_ms() - s->started_ms > LIVED_MS) ? 0 : s->deaths + 1;
-    if (!s->serves && (!s->ready || s->deaths > DEATHS_MAX)) {
+    if (!s->serves && !s->ready) {
         err_set(&e, PALE_GONE, "%s before it served; see %s", text, s->paths.log);
         return give_up(s, &e);
     }
@@ -392,13 +396,22 @@ static int take_signals(struct steward *s)
     return result;
 }
 
+/* A client that waits while none serves is reason enough to start one. */
+static void mind_clients(struct steward *s)
+{
+    struct pollfd asked = {.fd = s->listener, .events = POLLIN};
+    int64_t soonest = s->started_ms + ASKED_PAUSE_MS;
+    if (s->start_ms > soonest && poll(&asked, 1, 0) > 0)
+        s->start_ms = soonest;
+}
+
 /* How long to wait for something to happen. */
 static int patience(const struct steward *s)
 {
     if (s->ending)
         return 100;
     int64_t left = s->paled > 0 ? -1 : s->start_ms - clock_ms();
-    return s->paled > 0 ? -1 : left > 0 ? (int)left : 0;
+    return s->paled > 0 ? -1 : left > ASKED_PAUSE_MS ? ASKED_PAUSE_MS : left > 0 ? (int)left : 0;
 }
 
 static int run(struct steward *s)
@@ -419,6 +432,8 @@ static int run(struct steward *s)
         int r = take_signals(s);
         if (r != 0)
             return r;
+        if (s->paled <= 0)
+            mind_clients(s);
         if (!s->ending && s->paled <= 0 && clock_ms() >= s->start_ms && start_paled(s, &e) < 0)
             return give_up(s, &e);
     }
