@@ -184,7 +184,8 @@ enum exec_flag {
     EXEC_BUILTIN = 8, /* argv[0] names a function of pale-init, run under the command's own confinement */
     EXEC_SHARE = 16,  /* stderr goes where stdout goes */
     EXEC_LAST = 32,   /* client to keeper only: it outlives this connection, and its output is kept for who attaches */
-    EXEC_FLAGS_ALL = 63,
+    EXEC_ONCE = 64,   /* with EXEC_LAST: nobody comes back for its output, which is let go once this client has it */
+    EXEC_FLAGS_ALL = 127,
 };
 
 struct msg_exec {
