@@ -69,7 +69,8 @@ struct kjob {
     uint16_t chan;
     enum job_state state;
     bool detached; /* nobody listened when it was started */
-    bool once;     /* it lasts, but its output does not, once its client has it */
+    bool once;     /* it lasts, but its output does not, once its client has it; … */
+    bool brief;    /* … and of more than EXEC_BRIEF_BYTES it has not all */
     bool lasts;    /* … or whoever did may leave: its output is in the log, its end is remembered */
     bool takes_input, tty, killed, timed_out, out_of_memory, out_of_cpu;
     struct client *client;

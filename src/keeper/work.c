@@ -105,7 +105,8 @@ static struct kjob *job_new(struct client *c, const struct msg_exec *m)
     j->log.fd = -1;
     j->detached = m->flags & EXEC_DETACH;
     j->lasts = m->flags & (EXEC_DETACH | EXEC_LAST);
-    j->once = m->flags & EXEC_ONCE;
+    j->once = m->flags & (EXEC_ONCE | EXEC_BRIEF);
+    j->brief = m->flags & EXEC_BRIEF;
     j->tty = m->flags & EXEC_TTY;
     j->takes_input = m->flags & (EXEC_STDIN | EXEC_TTY);
     j->timeout_ms = m->timeout_ms;
@@ -186,7 +187,7 @@ static int admit(struct kjob *j, struct msg_exec *m, struct pale_err *e)
         return r;
     if ((r = request_audit(j, m, "exec", NULL, e)) < 0)
         return r;
-    m->flags &= ~(uint64_t)(EXEC_DETACH | EXEC_LAST | EXEC_ONCE);
+    m->flags &= ~(uint64_t)(EXEC_DETACH | EXEC_LAST | EXEC_ONCE | EXEC_BRIEF);
     m->user = m->label = m->key = "";
     m->timeout_ms = 0;
     record_start(&w, mem, sizeof(mem));
@@ -337,7 +338,7 @@ void work_tell_result(struct client *c, struct kjob *j)
     msg_result_write(&j->result, &w);
     c->job = NULL;
     j->client = NULL;
-    if (j->once)
+    if (j->once && (!j->brief || j->out_bytes <= EXEC_BRIEF_BYTES))
         joblog_release(j);
     client_send(c, TELL_RESULT, mem, w.len);
     client_finish(c);

@@ -5,7 +5,7 @@ import pathlib
 import pytest
 
 from harness import wait_until
-from rest import data_of, query
+from rest import data_of, output_of
 
 MIB = 1 << 20
 BOUND = 256 * MIB
@@ -57,9 +57,15 @@ def test_what_was_answered_is_let_go(api, pale):
     """… and what has a key waits for who asks again."""
     api.make("b")
     for _ in range(3):
-        done = api.exec("b", f"head -c {4 * MIB} /dev/zero")
-        assert len(data_of(done["stdout"])) > 0
-    assert sum(kept(pale, "b").values()) == 0
+        done = api.exec("b", f"head -c {MIB} /dev/zero")
+        assert len(data_of(done["stdout"])) == MIB and done["cut_bytes"] == 0
+        stream = api.stream("POST", "/v1/boxes/b/exec", {"command": f"head -c {4 * MIB} /dev/zero"})
+        assert list(stream.lines())
+        stream.close()
+    assert wait_until(lambda: sum(kept(pale, "b").values()) == 0)
+    # Of this the answer has the beginning.
+    done = api.exec("b", f"head -c {4 * MIB} /dev/zero")
+    assert len(output_of(api.logs("b", done["job"]))) == 4 * MIB
     done = api.exec("b", f"head -c {4 * MIB} /dev/zero", key="k")
     assert sum(kept(pale, "b").values()) >= 4 * MIB
     again = api.exec("b", f"head -c {4 * MIB} /dev/zero", key="k")
