@@ -277,6 +277,35 @@ static int stage_policy(struct keeper *k, struct pale_err *e)
     return r;
 }
 
+/* With ids of its own a box has the user's own group and none of the others. */
+static int refuse_group_only(const struct keeper *k, const char *path, struct pale_err *e)
+{
+    struct stat st;
+    if (!path || k->ids.kind != IDS_RANGE || !k->ids.by_helper || stat(path, &st) < 0)
+        return 0;
+    unsigned others = st.st_mode & (S_ISDIR(st.st_mode) ? S_IXOTH : S_IROTH);
+    if (st.st_uid == geteuid() || st.st_gid == getegid() || others)
+        return 0;
+    return err_set(
+        e, PALE_DENIED,
+        "%s is open to you by its group (%u) alone, and a lasting box has none of your groups but your own: its commands could not open "
+        "it; give it to you or to your own group (chown, chgrp), or use `pale run`, which keeps them",
+        path, (unsigned)st.st_gid);
+}
+
+static int refuse_groups(const struct keeper *k, struct pale_err *e)
+{
+    const struct policy *p = &k->policy;
+    int r = p->project == PROJECT_NONE ? 0 : refuse_group_only(k, p->project_path, e);
+    for (size_t i = 0; r == 0 && i < p->write.count; i++)
+        r = refuse_group_only(k, p->write.item[i], e);
+    for (size_t i = 0; r == 0 && i < p->read.count; i++)
+        r = refuse_group_only(k, p->read.item[i], e);
+    for (size_t i = 0; r == 0 && i < p->volume_count; i++)
+        r = refuse_group_only(k, p->volumes[i].host, e);
+    return r;
+}
+
 /* What every wall needs and no box owns. */
 static int find_ground(struct keeper *k, struct pale_err *e)
 {
@@ -284,7 +313,13 @@ static int find_ground(struct keeper *k, struct pale_err *e)
     int r = k->runtime_dir[0] ? 0 : place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
     for (int i = 0; i < 8; i++)
         seed = seed * 31 + (uint64_t)k->id[i + 8];
-    if (r < 0 || (r = ids_choose(&k->ids, seed, k->policy.image ? IDS_WANT_ROOT : k->once ? IDS_WANT_ONE : IDS_WANT_MANY, e)) < 0)
+    if (r < 0 ||
+        (r = ids_choose(&k->ids, seed,
+                        k->policy.image ? IDS_WANT_ROOT
+                        : k->once       ? IDS_WANT_ONE
+                                        : IDS_WANT_MANY,
+                        e)) < 0 ||
+        (r = refuse_groups(k, e)) < 0)
         return r;
     /* Kept for the next keeper of the box (client.c, stop): the two set-id programs take a quarter of a start's time. */
     if (!k->once && k->ids.by_helper && k->ids_home < 0 && (k->ids_home = ids_make_home(&k->ids, e)) < 0)
