@@ -203,13 +203,14 @@ int place_program(const char *name, char *ret, size_t cap, struct pale_err *e)
         if (m > 0 && (size_t)m < cap && access(ret, X_OK) == 0)
             return 0;
     }
-    return err_set(e, PALE_NOT_FOUND, "%s stands neither beside %s nor in ../libexec/pale; is pale installed whole?", name, self);
+    return err_set(e, PALE_INTERNAL, "pale is not installed whole: %s stands neither beside %s nor in ../libexec/pale; install it again",
+                   name, self);
 }
 
 int place_command(char *ret, size_t cap, struct pale_err *e)
 {
     int r = place_program("pale", ret, cap, e);
-    return r == -PALE_NOT_FOUND ? place_program("../../bin/pale", ret, cap, e) : r;
+    return r == -PALE_INTERNAL ? place_program("../../bin/pale", ret, cap, e) : r;
 }
 
 static bool append(char *path, size_t cap, const char *more)

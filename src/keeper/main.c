@@ -36,6 +36,7 @@
 #include "box/claims.h"
 #include "box/cutoff.h"
 #include "box/place.h"
+#include "box/policymark.h"
 #include "box/stack.h"
 #include "confine/landlock.h"
 #include "confine/seccomp.h"
@@ -51,6 +52,7 @@
 #define FIRST_CLIENT 3
 #define IDS_HOME 4
 #define LAST_WORDS_MS 2000
+#define FILES_LEAST 128u /* open at once while a wall is built; clients come on top */
 #define START_STACK_BYTES (112u << 10)
 
 static struct keeper state;
@@ -171,6 +173,13 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
         return err_set(e, PALE_BAD_INPUT, "pale-keeper is started by pale, not by hand");
     if (!path_is_box_name(argv[2]) || strlen(argv[3]) != BOX_ID_LEN || (box && !client_is_caller(argv[7])))
         return err_set(e, PALE_BAD_INPUT, "pale-keeper: bad name, id or caller");
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FILES_LEAST) {
+        files.rlim_cur = files.rlim_max < FILES_LEAST ? files.rlim_max : FILES_LEAST;
+        if (files.rlim_cur < FILES_LEAST || setrlimit(RLIMIT_NOFILE, &files) < 0)
+            return err_set(e, PALE_LIMIT, "no more than %llu files may be open (ulimit -n), and a box needs %u",
+                           (unsigned long long)files.rlim_max, FILES_LEAST);
+    }
     slice_shorten();
     k->page_bytes = sysconf(_SC_PAGESIZE);
     k->once = once;
@@ -204,6 +213,14 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
 static int lock_box(struct keeper *k, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
+    struct stat st;
+    if (lstat(k->state_dir, &st) < 0)
+        return err_os(e, "look at %s", k->state_dir);
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+        return err_set(
+            e, PALE_DENIED,
+            "%s must be a folder of yours that nobody else writes to: its policy may be anybody's; look at it, then `chmod 700` it",
+            k->state_dir);
     snprintf(path, sizeof(path), "%s/lock", k->state_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -270,10 +287,12 @@ static int stage_policy(struct keeper *k, struct pale_err *e)
             return err_prefix(e, "%s", path);
         k->policy_fd = take_fd(&fd);
     }
-    int r = policy_parse(buf_text(&text), text.len, &k->policy, e);
+    sha256_hex(text.data, text.len, k->policy_digest); /* what is parsed is canonical: its digest is the policy's */
+    int r = k->once ? 0 : policymark_check(k->state_dir, k->policy_digest, k->name, e);
+    if (r == 0)
+        r = policy_parse(buf_text(&text), text.len, &k->policy, e);
     if (r == 0)
         r = policy_held(&k->policy, e);
-    sha256_hex(text.data, text.len, k->policy_digest); /* what was parsed is canonical: its digest is the policy's */
     return r;
 }
 
