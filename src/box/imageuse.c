@@ -66,7 +66,7 @@ static int look_at_box(void *arg, const struct place *p)
         return r;
     if (!policy.image || !asks_for(g, policy.image))
         return 0;
-    return err_set(g->e, PALE_BUSY, "the box %s is made on the image %s; remove the box first", p->name, policy.image);
+    return err_set(g->e, PALE_CONFLICT, "the box %s is made on the image %s; remove the box first", p->name, policy.image);
 }
 
 /* The last question before it goes, under the store's lock. */
