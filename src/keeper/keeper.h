@@ -85,6 +85,7 @@ struct kjob {
     uint64_t in_credit;   /* input bytes init is ready for */
     bool in_ended;
     uint64_t out_bytes, dropped_bytes, in_bytes;
+    uint64_t err_bytes, err_beside; /* of out_bytes: of standard error; and what of that came beside the bound */
     struct spool log;
     uint8_t asked[SHA256_BYTES]; /* the request, if it had a key */
     char key[JOB_KEY_MAX + 1];

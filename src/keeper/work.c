@@ -28,6 +28,8 @@
 
 extern char **environ;
 
+#define ERROR_SHARE_LEAST 4096u
+
 /* A year; more is for ever, and must not overflow a clock. */
 #define TIMEOUT_MAX_MS (366ull * 24 * 3600 * 1000)
 
@@ -311,6 +313,13 @@ static size_t output_kept(const struct keeper *k, uint64_t before, size_t n)
     return before >= most ? 0 : (size_t)(most - before);
 }
 
+/* So much of standard error is kept in any case, beside the bound if standard output has filled that: it is where the reason stands. */
+static uint64_t error_share(const struct keeper *k)
+{
+    uint64_t share = k->policy.limits[LIMIT_OUTPUT].value / 16;
+    return share < ERROR_SHARE_LEAST ? ERROR_SHARE_LEAST : share;
+}
+
 bool work_holds_output(const struct keeper *k)
 {
     uint64_t most = k->policy.limits[LIMIT_OUTPUT].value;
@@ -319,7 +328,14 @@ bool work_holds_output(const struct keeper *k)
 
 void work_output(struct kjob *j, bool is_err, const uint8_t *p, size_t n)
 {
-    size_t keep = output_kept(j->k, j->out_bytes, n);
+    size_t keep = output_kept(j->k, j->out_bytes - j->err_beside, n);
+    if (is_err && keep < n && j->err_bytes + keep < error_share(j->k)) {
+        uint64_t room = error_share(j->k) - j->err_bytes - keep;
+        size_t more = n - keep < room ? n - keep : (size_t)room;
+        j->err_beside += more;
+        keep += more;
+    }
+    j->err_bytes += is_err ? keep : 0;
     j->window_used += n;
     j->out_bytes += keep;
     j->dropped_bytes += n - keep;
