@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@
 #include "box/place.h"
 #include "box/policymark.h"
 #include "box/stack.h"
+#include "confine/caps.h"
 #include "confine/landlock.h"
 #include "confine/seccomp.h"
 #include "confine/slice.h"
@@ -622,8 +624,8 @@ static int stage_allot(struct keeper *k, struct pale_err *e)
     return r < 0 ? r : allot_give(k->disk_fd, &k->policy, &project, e);
 }
 
-/* Needs: everything is open. Gives up: writing outside the folders of this box, new privileges, and every system call that a
- * running keeper does not need; all before the first byte from the box is read. */
+/* Needs: everything is open. Gives up: writing outside the folders of this box, new privileges, root's capabilities but the one to end
+ * processes, and every system call that a running keeper does not need; all before the first byte from the box is read. */
 static int stage_lock_up(struct keeper *k, struct pale_err *e)
 {
     const char *paths[3 + CGROUP_CONTROLLERS];
@@ -640,9 +642,10 @@ static int stage_lock_up(struct keeper *k, struct pale_err *e)
         return err_os(e, "give up new privileges");
     if (landlock_abi() != 0 && (r = landlock_restrict_writes(paths, n, false, e)) < 0)
         return r;
-    if ((r = seccomp_load(seccomp_for_program(OWN_KEEPER), e)) < 0)
+    /* Root's keeper ends processes that are not root's; all that it opens is root's own. */
+    if (!is_weak(k->weaken, WEAKEN_CAPS) && (r = caps_drop_but(CAP_KILL, e)) < 0)
         return r;
-    return 0;
+    return seccomp_load(seccomp_for_program(OWN_KEEPER), e);
 }
 
 /* Needs: nothing foreign has run in the box. It is handed over only with a good receipt. */
