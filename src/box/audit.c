@@ -76,7 +76,7 @@ static int write_line(struct audit *a, struct pale_err *e)
         a->torn = true;
         return err_os(e, "take half a record back out of the audit log");
     }
-    return err_set(e, PALE_NO_SPACE, "the audit log took only part of a record: the disk is full");
+    return err_set(e, PALE_NO_SPACE, "the audit log took only part of a record: No space left on device");
 }
 
 /* Writes a->line, of which the first `before` bytes belong to no record. */

@@ -179,7 +179,7 @@ static int open_log(const char *path, int *ret, struct pale_err *e)
     return 0;
 }
 
-static int read_head(const char *path, struct audit_head_line *ret, enum audit_head_state *ret_state, struct pale_err *e)
+static int load_head(const char *path, struct audit_head_line *ret, enum audit_head_state *ret_state, struct pale_err *e)
 {
     char head[PATH_BYTES_MAX], text[AUDIT_HEAD_BYTES + 2] = "";
     int fd;
@@ -215,7 +215,7 @@ static int verify_once(const char *path, const struct audit_anchor *anchor, cons
     int fd;
     bool going = true;
     memset(c.head, '0', SHA256_HEX - 1);
-    int r = read_head(path, &w.told, &state, e); /* first, so that the log is never behind it */
+    int r = load_head(path, &w.told, &state, e); /* first, so that the log is never behind it */
     if (r == 0)
         r = open_log(path, &fd, e);
     if (r < 0)
@@ -259,7 +259,7 @@ int audit_head(const char *path, struct audit_anchor *ret, struct pale_err *e)
     struct audit_head_line l = {0};
     enum audit_head_state state;
     *ret = (struct audit_anchor){0};
-    int r = read_head(path, &l, &state, e);
+    int r = load_head(path, &l, &state, e);
     if (r < 0 || state != AUDIT_HEAD_GOOD)
         return r;
     ret->seq = l.seq;
@@ -271,5 +271,5 @@ uint64_t audit_gaps(const char *path)
 {
     struct audit_head_line l = {0};
     enum audit_head_state state;
-    return read_head(path, &l, &state, NULL) == 0 && state == AUDIT_HEAD_GOOD ? l.gaps : 0;
+    return load_head(path, &l, &state, NULL) == 0 && state == AUDIT_HEAD_GOOD ? l.gaps : 0;
 }

@@ -29,8 +29,11 @@ int birth_record(const struct place *p, const char *policy, size_t n, bool durab
     struct json *j = audit_begin(&a, "box.made");
     json_text(j, "policy", digest);
     r = audit_commit(&a, e);
-    own_fd left = durable ? -1 : audit_leave(&a);
+    int left = -1;
     if (durable)
         audit_close(&a);
+    else
+        left = audit_leave(&a);
+    own_close(&left);
     return r;
 }
