@@ -23,6 +23,7 @@
 #include "base/path.h"
 #include "base/weak.h"
 #include "box/claims.h"
+#include "box/birth.h"
 #include "box/identity.h"
 #include "box/layerdir.h"
 #include "box/reach.h"
@@ -163,6 +164,9 @@ int life_make(const struct life_order *o, struct place *ret, struct pale_err *e)
         r = layerdir_allot(&m.now, o->policy, e);
     if (r == 0 && o->begin)
         r = o->begin(o->arg, &m.now, e);
+    /* No box is without a log: one that is gone later was taken away. */
+    if (r == 0)
+        r = birth_record(&m.now, buf_text(&text), text.len, o->durable, e);
     if (r == 0)
         r = fd_replace_file(m.state_fd, "policy", text.data, text.len, 0600, o->durable, e);
     if (r == 0)

@@ -42,19 +42,30 @@ static int xdg(const char *variable, const char *below_home, char *ret, size_t c
     return n < 0 || (size_t)n >= cap ? too_long(e) : 0;
 }
 
+/* A folder of ours in one that gives its group to what is made in it: a box whose ids are its own could not use it. 0, or -1 with errno. */
+static int make_own_dir(const char *path, mode_t mode)
+{
+    struct stat st;
+    if (mkdir(path, mode) < 0)
+        return -1;
+    if (lstat(path, &st) < 0)
+        return -1;
+    return st.st_gid == getegid() || (lchown(path, (uid_t)-1, getegid()) == 0 && chmod(path, mode) == 0) ? 0 : -1;
+}
+
 static int make_dirs(const char *path, mode_t mode, struct pale_err *e)
 {
     char part[PATH_BYTES_MAX];
     size_t len = strlen(path);
     if (len >= sizeof(part))
         return too_long(e);
-    if (mkdir(path, mode) == 0 || errno == EEXIST)
+    if (make_own_dir(path, mode) == 0 || errno == EEXIST)
         return 0; /* all above it are there, as they mostly are */
     for (size_t i = 1; i <= len; i++)
         if (path[i] == '/' || path[i] == 0) {
             memcpy(part, path, i);
             part[i] = 0;
-            if (mkdir(part, mode) < 0 && errno != EEXIST)
+            if (make_own_dir(part, mode) < 0 && errno != EEXIST)
                 return err_os(e, "make folder %s", part);
         }
     return 0;
@@ -124,7 +135,7 @@ static int try_runtime_dir(const char *path, char *ret, size_t cap, struct pale_
     int r = is_private_dir(path, e);
     if (r == 0) {
         /* Another of us may have made it since we looked: with that one we must agree, or we would not find its boxes. */
-        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        if (make_own_dir(path, 0700) < 0 && errno != EEXIST)
             return errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM || errno == EROFS
                        ? 0
                        : err_os(e, "make folder %s", path);
@@ -145,6 +156,13 @@ int place_runtime_dir(char *ret, size_t cap, struct pale_err *e)
         snprintf(dir, sizeof(dir), "%s/pale", v);
         if ((r = try_runtime_dir(dir, ret, cap, e)) != 0)
             return r < 0 ? r : 0;
+        /* In another folder are other sockets: somebody else's boxes would be found there, or none. */
+        struct stat st;
+        if (strlen(dir) <= RUNTIME_BYTES_MAX && lstat(dir, &st) == 0)
+            return err_set(
+                e, PALE_DENIED,
+                "%s must be a folder of yours with mode 0700; move it away or `chmod 700` it, or set XDG_RUNTIME_DIR to another folder",
+                dir);
     }
     /* Root of a user namespace finds the host's /run/pale, which is not its own. */
     snprintf(dir, sizeof(dir), uid == 0 ? "/run/pale" : "/run/user/%u/pale", uid);
@@ -187,13 +205,14 @@ int place_program(const char *name, char *ret, size_t cap, struct pale_err *e)
         if (m > 0 && (size_t)m < cap && access(ret, X_OK) == 0)
             return 0;
     }
-    return err_set(e, PALE_NOT_FOUND, "%s stands neither beside %s nor in ../libexec/pale; is pale installed whole?", name, self);
+    return err_set(e, PALE_INTERNAL, "pale is not installed whole: %s stands neither beside %s nor in ../libexec/pale; install it again",
+                   name, self);
 }
 
 int place_command(char *ret, size_t cap, struct pale_err *e)
 {
     int r = place_program("pale", ret, cap, e);
-    return r == -PALE_NOT_FOUND ? place_program("../../bin/pale", ret, cap, e) : r;
+    return r == -PALE_INTERNAL ? place_program("../../bin/pale", ret, cap, e) : r;
 }
 
 static bool append(char *path, size_t cap, const char *more)
