@@ -386,7 +386,7 @@ static int second_pass(const struct place *p, struct copying *x, uint64_t *ret_p
 
 int change_copy_open(struct change *c, int *ret, uint64_t *ret_pause_us, struct pale_err *e)
 {
-    struct stack_layer l = {.below = c->stack.below_open, .anew = c->stack.open_anew};
+    struct stack_layer l = {.below = c->stack.below_open, .anew = c->stack.open_anew, .born_ns = c->stack.open_born_ns};
     own_copying x;
     copying_init(&x);
     int r = open_on(c, l.id, false, e);

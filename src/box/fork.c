@@ -9,7 +9,9 @@
 #include "box/audit.h"
 #include "box/change.h"
 #include "box/cutoff.h"
+#include "box/landed.h"
 #include "box/layerdir.h"
+#include "box/start.h"
 
 /* What every fork stands on: the layers below a point, with no snapshot's name of the parent's. */
 static int copy_below(const struct stack *from, int layer, struct stack *ret, struct pale_err *e)
@@ -37,6 +39,7 @@ static int share_all(const struct place *p, const struct layerdir_pool *pool, co
 
 struct lineage {
     const struct change *change;
+    const struct stack *below;
     const struct fork_order *order;
 };
 
@@ -49,6 +52,12 @@ static int tell_lineage(const void *arg, const struct place *fork, struct pale_e
     char path[PATH_BYTES_MAX];
     struct audit a;
     struct audit_anchor head = {0};
+    /* What the versions in its layers began with, and what was landed of them. */
+    int known = landed_copy(c->place, fork, e);
+    if (known == 0)
+        known = start_copy(c->place, fork, l->below, e);
+    if (known < 0)
+        return known;
     snprintf(path, sizeof(path), "%s/audit", c->place->state);
     int r = audit_head(path, &head, e);
     snprintf(path, sizeof(path), "%s/audit", fork->state);
@@ -78,7 +87,7 @@ static int make_one(const struct change *c, const struct fork_order *o, unsigned
                     struct pale_err *e)
 {
     char name[BOX_NAME_MAX + 1];
-    const struct lineage lineage = {c, o};
+    const struct lineage lineage = {c, below, o};
     const struct life_order order = {
         .name = name,
         .beside = c->place,
@@ -91,6 +100,7 @@ static int make_one(const struct change *c, const struct fork_order *o, unsigned
     int r = fork_name(o, i, name, e);
     if (r == 0)
         r = stack_new_id(below->open, e);
+    below->open_born_ns = stack_now_ns();
     return r < 0 ? r : life_make(&order, ret, e);
 }
 
@@ -120,12 +130,18 @@ int fork_make(const struct place *p, const struct fork_order *o, struct place *r
         r = layerdir_hold_shared(p, &pool, e);
     if (r == 0)
         r = share_all(p, &pool, &below, e);
-    if (r == 0 && c.policy.project == PROJECT_LIVE)
+    /* Its layers have nothing of a live project: the review begins with the fork. */
+    bool anew = c.policy.project == PROJECT_LIVE;
+    if (r == 0 && anew) {
         c.policy.project = PROJECT_REVIEW;
+        below.open_anew = c.policy.project_path != NULL;
+    }
     for (; r == 0 && made < o->count; made += r == 0)
         r = make_one(&c, o, made, &below, &ret[made], e);
     for (unsigned i = 0; r == 0 && i < made; i++)
         r = life_keep(&ret[i], e);
+    for (unsigned i = 0; r == 0 && anew && i < made; i++)
+        start_look(&ret[i], &c.policy);
     while (r < 0 && made > 0)
         (void)!place_remove(&ret[--made], true, NULL);
     return change_resume(&c, r, &pause, e);

@@ -11,7 +11,9 @@ struct harvest {
     size_t path_count;        /* 0: everything */
     const char *cwd;          /* what they are relative to, if it lies in the project; may be NULL */
     bool include_guarded, dry_run;
-    bool asks_git;      /* conflicts are tried once more with the last commit as what both came from */
+    bool ignored;       /* what git ignores lands too */
+    enum landing_prefer prefer;
+    bool asks_git;      /* git is asked for what files held when the box began, and for what it ignores */
     int kept_fd;        /* stays open for whoever tells; -1: none but the standard ones */
     bool stopped;       /* set by ask: nothing more is tried */
     const char *caller; /* as the box's log is to have it */

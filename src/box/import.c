@@ -205,7 +205,8 @@ static int make_stack(struct stack *s, struct stack_layer *l, struct pale_err *e
     if (r == 0)
         r = stack_new_id(s->open, e);
     l->below = STACK_NONE;
-    l->closed_ms = clock_unix_ms();
+    l->closed_ms = clock_unix_ms(); /* what lies in it began on another host, or at another time: born_ns stays unknown */
+    s->open_born_ns = stack_now_ns();
     int n = r < 0 ? r : stack_add_layer(s, l, e);
     if (n < 0)
         return n;

@@ -261,7 +261,7 @@ static int write_all(struct writing *w, const char *under, struct pale_err *e)
 int rendition_write(const struct review *v, const struct rendition *rendition, struct pale_err *e)
 {
     struct writing w = {.review = v, .form = rendition->form, .out = rendition->out, .arg = rendition->arg};
-    const struct review_seclusion s = {.kept = &rendition->out_fd, .kept_count = 1, .beside_fd = -1};
+    const struct review_seclusion s = {.kept = &rendition->out_fd, .kept_count = 1, .beside_fd = -1, .written_fd = -1};
     int r = review_seclude(v, &s, e);
     if (r < 0)
         return r;

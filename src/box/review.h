@@ -4,7 +4,7 @@
  * The box may run meanwhile, and is hostile: its layers are looked at beneath descriptors only (src/tree). */
 #pragma once
 
-#include <time.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/own.h"
@@ -22,7 +22,8 @@ struct review {
     int base_fd;  /* what the part lies on: the project, the image; -1: nothing */
     int *was_fds; /* of the layers */
     int *is_fds;
-    struct timespec since; /* when the box began to see the project as it does */
+    size_t *is_from;      /* which layer of the stack's chain each of is has, … */
+    uint64_t *is_born_ns; /* … and when it was born; 0: not known */
 };
 
 /* A path in the box as people write it, made whole and without "." and "..": absolute, or below cwd if that lies in the project (NULL: it
@@ -57,7 +58,8 @@ void review_done(struct review *r);
 /* The process gives up every right but to read what the views are made of (confine/seclusion.h), for good. */
 struct review_seclusion {
     bool lands;    /* what the part lies on may be written */
-    int beside_fd; /* one more folder that is read; -1: none */
+    int beside_fd;  /* one more folder that is read; -1: none */
+    int written_fd; /* one more that is written if it lands; -1: none */
     const int *kept;
     size_t kept_count; /* descriptors that stay open; -1 is none */
 };

@@ -135,8 +135,10 @@ static int plan_going_back(struct change *c, const char *name, struct snapshot_t
     ret->changed = c->closing[0];
     if (r == 0 && now != target && !named(&c->stack, now))
         r = name_it(c, NULL, true, now, ret, e);
-    if (r == 0)
+    if (r == 0) {
         c->stack.below_open = target;
+        c->stack.open_born_ns = stack_now_ns(); /* what was landed before belongs to the layers that are left */
+    }
     return r;
 }
 

@@ -12,6 +12,7 @@
 #include "box/gc.h"
 #include "box/life.h"
 #include "box/reach.h"
+#include "box/start.h"
 #include "box/snapshot.h"
 #include "box/stack.h"
 #include "cli/boxflags.h"
@@ -42,11 +43,13 @@ static const struct option create_options[] = {
 struct birth {
     struct place place;
     struct reach reach;
+    struct start_look look;
 };
 
 static int begin_birth(const struct args *a, const char *name, const struct policy *policy, int home, struct birth *b, struct pale_err *e)
 {
     reach_init(&b->reach);
+    b->look = (struct start_look)START_LOOK_NONE;
     bool start = !args_has(a, "no-start");
     own_stack by_hand = {0};
     stack_init(&by_hand);
@@ -57,8 +60,12 @@ static int begin_birth(const struct args *a, const char *name, const struct poli
                                .stack = args_has(a, "no-autosave") ? &by_hand : NULL,
                                .durable = !start};
     int r = life_make(&order, &b->place, e);
-    if (r == 0 && start && (r = reach_start(&b->reach, &b->place, home, e)) < 0)
+    if (r == 0)
+        start_look_begin(&b->look, &b->place, policy);
+    if (r == 0 && start && (r = reach_start(&b->reach, &b->place, home, e)) < 0) {
+        start_look_done(&b->look);
         life_take_back(&b->place);
+    }
     return r;
 }
 
@@ -132,6 +139,9 @@ static int set_terms(const struct args *a, const struct place *p, struct pale_er
 static int end_birth(const struct args *a, struct birth *b, struct pale_err *e)
 {
     int r = args_has(a, "no-start") ? 0 : await_birth(b, e);
+    if (r == 0)
+        start_look_end(&b->look, &b->place);
+    start_look_done(&b->look);
     reach_close(&b->reach);
     if (r == 0 && has_terms(a))
         r = set_terms(a, &b->place, e);
