@@ -130,12 +130,12 @@ int fork_make(const struct place *p, const struct fork_order *o, struct place *r
         r = layerdir_hold_shared(p, &pool, e);
     if (r == 0)
         r = share_all(p, &pool, &below, e);
-    /* Its layers have nothing of a live project: the review begins with the fork. */
-    bool anew = c.policy.project == PROJECT_LIVE;
-    if (r == 0 && anew) {
+    /* Its layers have nothing of a live project: the review begins with the fork. So it does where there are no layers. */
+    if (r == 0 && c.policy.project == PROJECT_LIVE) {
         c.policy.project = PROJECT_REVIEW;
         below.open_anew = c.policy.project_path != NULL;
     }
+    bool anew = below.open_anew || below.layer_count == 0;
     for (; r == 0 && made < o->count; made += r == 0)
         r = make_one(&c, o, made, &below, &ret[made], e);
     for (unsigned i = 0; r == 0 && i < made; i++)

@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/quote.h"
+#include "base/weak.h"
 #include "tree/compare.h"
 #include "tree/hazard.h"
 #include "tree/unified.h"
@@ -226,7 +227,10 @@ static int write_one(void *arg, const struct compare_record *c, struct pale_err 
     static_assert(sizeof(forms) / sizeof(forms[0]) == RENDITION_FORM_COUNT, "a writer for every form");
     struct writing *w = arg;
     struct pale_err own = {0};
-    bool folder = c->is.leaf.kind == LEAF_FOLDER || (c->is.leaf.kind == LEAF_NONE && c->was.leaf.kind == LEAF_FOLDER);
+    /* One that took the place of a file is something: the file goes. */
+    bool folder = (c->is.leaf.kind == LEAF_FOLDER && c->what != COMPARE_TYPE) ||
+                  (c->is.leaf.kind == LEAF_NONE && c->was.leaf.kind == LEAF_FOLDER) ||
+                  (c->is.leaf.kind == LEAF_FOLDER && weak_word("review-type"));
     bool trouble = c->what == COMPARE_TROUBLE;
     buf_clear(&w->text);
     /* Folders alone are nothing to people. */
