@@ -2,10 +2,13 @@
 /* Owns the landing of a box's project. */
 #include "box/harvest.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/own.h"
 #include "base/weak.h"
 #include "box/gitbase.h"
@@ -13,6 +16,8 @@
 #include "box/life.h"
 #include "box/review.h"
 #include "box/start.h"
+#include "box/waybill.h"
+#include "confine/seclusion.h"
 
 /* --- what the box began with --- */
 
@@ -107,16 +112,14 @@ static bool ask(void *arg, const struct landing_report *r, int content_fd)
     return !o->harvest->ask || o->harvest->ask(o->harvest->arg, r, content_fd);
 }
 
-static int open_origin(const struct place *p, const struct harvest *h, const struct review *v, struct origin *o, struct pale_err *e)
+static int open_origin(const struct place *p, const struct stack *s, bool asks_git, bool makes, const char *project, struct origin *o,
+                       struct pale_err *e)
 {
-    own_stack s = {0};
     o->now_ms = clock_unix_ms();
-    int r = stack_load(p, &s, e);
+    int r = landed_open(p, s, makes, &o->landed, e);
     if (r == 0)
-        r = landed_open(p, &s, !h->dry_run, &o->landed, e);
-    if (r == 0)
-        r = start_load(p, stack_project_start(&s), &o->start, e);
-    return r < 0 || !h->asks_git ? r : gitbase_start(&o->git, v->policy.project_path, p->state, e);
+        r = start_load(p, stack_project_start(s), &o->start, e);
+    return r < 0 || !asks_git ? r : gitbase_start(&o->git, project, p->state, e);
 }
 
 /* Whatever must be done with all rights is begun before they are given up: after that only the tree and the list of what was landed can be
@@ -134,6 +137,7 @@ int harvest_run(const struct place *p, struct harvest *h, struct pale_err *e)
     own_review v = {.base_fd = -1};
     own_review_paths chosen = {0};
     own_policy policy = {0};
+    own_stack s = {0};
     CLEANUP(origin_done) struct origin o = {.harvest = h, .landed = LANDED_NONE, .git = {.fd = -1, .dir_fd = -1}};
     int r = life_policy(p, &policy, e);
     if (r == 0 && (policy.project != PROJECT_REVIEW || !policy.project_path))
@@ -145,7 +149,9 @@ int harvest_run(const struct place *p, struct harvest *h, struct pale_err *e)
     if (r == 0 && !h->dry_run)
         r = review_tell(p, "review.apply", v.policy.project_path, h->caller, e);
     if (r == 0)
-        r = open_origin(p, h, &v, &o, e);
+        r = stack_load(p, &s, e);
+    if (r == 0)
+        r = open_origin(p, &s, h->asks_git, !h->dry_run, v.policy.project_path, &o, e);
     if (r == 0)
         r = go_into_seclusion(h, &v, &o, e);
     if (r < 0)
@@ -172,6 +178,88 @@ int harvest_run(const struct place *p, struct harvest *h, struct pale_err *e)
         l.origin.is_ignored = is_ignored;
     r = landing_run(&l, e);
     memcpy(h->count, l.count, sizeof(h->count));
+    return r;
+}
+
+/* --- for an export --- */
+
+struct describing {
+    struct origin origin;
+    struct review *review;
+    struct buf text;
+    int out_fd;
+};
+
+static int describe(void *arg, const char *path, bool known, const struct threeway_thing *base, struct pale_err *e)
+{
+    struct origin *o = arg;
+    struct describing *d = (struct describing *)o; /* its first member */
+    (void)e;
+    size_t before = d->text.len;
+    if (known && landed_describe(&d->text, path, base))
+        buf_add_text(&d->text, "\n");
+    else if (!d->text.failed)
+        d->text.len = before;
+    return 0;
+}
+
+static int describe_all(void *arg, unsigned step, void *ret, struct pale_err *e)
+{
+    struct describing *d = arg;
+    struct landing l = {
+        .target_fd = d->review->base_fd,
+        .was_view = &d->review->was,
+        .is_view = &d->review->is,
+        .origin_fd = -1,
+        .born_ns = d->review->is_born_ns,
+        .origin = {.find_landed = find_landed, .find_start = find_start, .tell_base = describe, .arg = &d->origin},
+        .guard = &d->review->policy.guard,
+        .include_guarded = true,
+        .dry_run = true,
+    };
+    (void)step;
+    (void)ret;
+    buf_init(&d->text, WAYBILL_BASES_MAX);
+    int r = landing_run(&l, e);
+    /* Too many to be carried: whoever imports it is told of conflicts. */
+    if (r == 0 && !d->text.failed && !fd_write_full(d->out_fd, d->text.data, d->text.len))
+        r = err_os(e, "tell what the box began with");
+    buf_done(&d->text);
+    return r;
+}
+
+static int find_bases(struct describing *d, const struct place *p, const struct stack *s, int layer, struct buf *out, struct pale_err *e)
+{
+    own_review v = {.base_fd = -1};
+    struct origin *o = &d->origin;
+    d->review = &v;
+    struct stack then = *s; /* as if the layer were what the open one lies on, and nothing written since */
+    then.below_open = layer;
+    then.open_anew = false;
+    then.open_born_ns = INT64_MAX;
+    int r = review_open_at(p, s, layer, &v, e);
+    if (r == 0 && v.base_fd >= 0)
+        r = open_origin(p, &then, true, false, v.policy.project_path, o, e);
+    if (r < 0 || v.base_fd < 0)
+        return r;
+    own_fd told = d->out_fd = memfd_create("bases", MFD_CLOEXEC);
+    own_mem struct landlock_place *places = calloc(v.was.layer_count + v.is.layer_count + 3, sizeof(*places));
+    const int kept[] = {o->git.fd, told};
+    const struct review_seclusion rs = {.beside_fd = o->git.dir_fd, .written_fd = o->landed.dir_fd};
+    if (told < 0 || !places)
+        return err_os(e, "make room for what the box began with");
+    const struct seclusion all = {.places = places, .place_count = review_places(&v, &rs, places), .kept = kept, .kept_count = 2};
+    r = seclusion_run(&all, describe_all, d, NULL, 0, e);
+    if (r == 0 && lseek(told, 0, SEEK_SET) < 0)
+        r = err_os(e, "read what the box began with");
+    return r < 0 ? r : fd_read_all(told, out, e);
+}
+
+int harvest_bases(const struct place *p, const struct stack *s, int layer, struct buf *out, struct pale_err *e)
+{
+    struct describing d = {.origin = {.landed = LANDED_NONE, .git = {.fd = -1, .dir_fd = -1}}};
+    int r = find_bases(&d, p, s, layer, out, e);
+    origin_done(&d.origin);
     return r;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "box/place.h"
+#include "box/stack.h"
 #include "tree/landing.h"
 
 struct harvest {
@@ -28,6 +29,10 @@ struct harvest {
  * end. An error ends it between two files: those that were told as landed have. PALE_BAD_INPUT
  * if the project is not for review. */
 int harvest_run(const struct place *p, struct harvest *h, struct pale_err *e) MUST_CHECK;
+
+/* What the box's versions of its project's files began with, as a closed layer has them: a text for each, as landed_describe has it, with a
+ * newline, of those of which it is known. Nothing if they are more than an export carries. A child reads what the box wrote. */
+int harvest_bases(const struct place *p, const struct stack *s, int layer, struct buf *out, struct pale_err *e) MUST_CHECK;
 
 /* How many files still wait for somebody to decide. */
 uint64_t harvest_left(const struct harvest *h);

@@ -16,6 +16,7 @@
 #include "box/audit.h"
 #include "box/change.h"
 #include "box/intake.h"
+#include "box/landed.h"
 #include "box/layerdir.h"
 #include "box/life.h"
 #include "box/tidy.h"
@@ -152,6 +153,7 @@ int import_wish(const struct waybill *w, struct policy *ret, struct buf *complai
 struct arrival {
     const struct import_order *order;
     const char *layer;
+    uint64_t closed_ms; /* of the layer */
     bool take[PART_COUNT];
 };
 
@@ -194,6 +196,8 @@ static int move_in(const void *arg, const struct place *p, struct pale_err *e)
     if (r == 0)
         r = announce(p, a->layer, e);
     if (r == 0)
+        r = landed_import(p, a->closed_ms, &a->order->bill->bases, e);
+    if (r == 0)
         r = layerdir_adopt(p, a->layer, a->order->policy, a->order->root_fd, a->take, e);
     return r < 0 ? r : life_keep(p, e);
 }
@@ -224,6 +228,7 @@ int import_make(const struct import_order *o, struct place *ret, struct pale_err
     for (int i = 0; i < PART_COUNT; i++)
         a.take[i] = o->bill->part[i].there && !(i == PART_PROJECT && o->without_project);
     int r = make_stack(&stack, &layer, e);
+    a.closed_ms = layer.closed_ms;
     if (r == 0 && syncfs(o->root_fd) < 0)
         r = err_os(e, "write what was imported to the disk");
     const struct life_order order = {.name = o->name,

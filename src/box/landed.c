@@ -253,23 +253,42 @@ static void keep_content(const struct landed *l, int fd, const char *digest)
         (void)unlinkat(l->dir_fd, digest, 0);
 }
 
+bool landed_describe(struct buf *out, const char *path, const struct threeway_thing *t)
+{
+    char digest[SHA256_HEX] = "-";
+    struct pale_err ignored;
+    if ((size_t)t->kind >= KINDS || ((t->kind == LEAF_FILE || t->kind == LEAF_LINK) && threeway_digest(t, digest, &ignored) < 0))
+        return false;
+    unsigned mode = t->kind == LEAF_FILE || t->kind == LEAF_FOLDER ? (unsigned)t->mode & 0777u : 0;
+    buf_addf(out, "%s %u %s ", kinds[t->kind], mode, digest);
+    pathtext_write(out, path);
+    return !out->failed;
+}
+
+/* Puts the sum behind the line that begins there. */
+static void end_line(struct buf *out, size_t begin)
+{
+    char sum[SHA256_HEX];
+    if (out->failed)
+        return;
+    sum_of(buf_text(out) + begin, out->len - begin, sum);
+    buf_addf(out, " %s\n", sum);
+}
+
 char *landed_write(const struct landed *l, uint64_t at_ms, const char *path, const struct threeway_thing *t)
 {
     own_buf line = {0};
-    char digest[SHA256_HEX] = "-", sum[SHA256_HEX];
-    struct pale_err ignored;
     buf_init(&line, 4 * PATH_BYTES_MAX);
-    if ((size_t)t->kind >= KINDS)
+    buf_addf(&line, "%llu ", (unsigned long long)at_ms);
+    if (!landed_describe(&line, path, t))
         return NULL;
-    if ((t->kind == LEAF_FILE || t->kind == LEAF_LINK) && threeway_digest(t, digest, &ignored) < 0)
-        return NULL;
-    if (t->kind == LEAF_FILE)
-        keep_content(l, t->fd, digest);
-    unsigned mode = t->kind == LEAF_FILE || t->kind == LEAF_FOLDER ? (unsigned)t->mode & 0777u : 0;
-    buf_addf(&line, "%llu %s %u %s ", (unsigned long long)at_ms, kinds[t->kind], mode, digest);
-    pathtext_write(&line, path);
-    sum_of(buf_text(&line), line.len, sum);
-    buf_addf(&line, " %s\n", sum);
+    if (t->kind == LEAF_FILE) {
+        char digest[SHA256_HEX];
+        struct pale_err ignored;
+        if (threeway_digest(t, digest, &ignored) == 0)
+            keep_content(l, t->fd, digest);
+    }
+    end_line(&line, 0);
     return line.failed ? NULL : strdup(buf_text(&line));
 }
 
@@ -286,20 +305,43 @@ static int write_all(int from_fd, int to_fd, const struct landed *l, struct pale
     buf_add_text(&text, HEAD);
     for (size_t i = 0; i < l->count; i++) {
         const struct landed_line *n = &l->lines[i];
-        char sum[SHA256_HEX];
         size_t begin = text.len;
         buf_addf(&text, "%llu %s %u %s ", (unsigned long long)n->at_ms, kinds[n->kind], (unsigned)n->mode, n->digest[0] ? n->digest : "-");
         pathtext_write(&text, n->path);
-        if (text.failed)
-            return err_nomem(e);
-        sum_of(buf_text(&text) + begin, text.len - begin, sum);
-        buf_addf(&text, " %s\n", sum);
+        end_line(&text, begin);
         /* Never written again under its name, so one file may serve both. */
         if (from_fd != to_fd && n->kind == LEAF_FILE && linkat(from_fd, n->digest, to_fd, n->digest, 0) < 0 && errno != ENOENT &&
             errno != EEXIST)
             return err_os(e, "keep the content of what was landed");
     }
     return text.failed ? err_nomem(e) : fd_replace_file(to_fd, LIST, text.data, text.len, 0600, true, e);
+}
+
+int landed_import(const struct place *p, uint64_t at_ms, const struct jsonread *texts, struct pale_err *e)
+{
+    own_landed l = LANDED_NONE;
+    own_buf text = {0};
+    own_fd dir = -1;
+    struct jsonread item;
+    char one[4 * PATH_BYTES_MAX];
+    buf_init(&text, LIST_BYTES_MAX);
+    buf_add_text(&text, HEAD);
+    for (size_t pos = 0; jsonread_next(texts, &pos, NULL, &item);) {
+        size_t begin = text.len;
+        if (!jsonread_text(&item, one, sizeof(one)) || strchr(one, '\n'))
+            return err_set(e, PALE_CORRUPT, "what the export says of its project's files is damaged");
+        buf_addf(&text, "%llu %s", (unsigned long long)at_ms, one);
+        end_line(&text, begin);
+    }
+    if (text.failed)
+        return err_nomem(e);
+    int r = landed_parse(buf_text(&text), text.len, &l, e);
+    if (r < 0)
+        return err_prefix(e, "what the export says of its project's files");
+    if (l.count == 0)
+        return 0;
+    r = open_folder(p->state, true, &dir, e);
+    return r < 0 ? r : write_all(dir, dir, &l, e);
 }
 
 int landed_copy(const struct place *from, const struct place *to, struct pale_err *e)

@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/jsonread.h"
 #include "base/own.h"
 #include "base/sha256.h"
 #include "box/place.h"
@@ -63,6 +64,12 @@ int landed_add(const struct landed *l, const char *line, struct pale_err *e) MUS
 
 /* Everything that was landed by the box goes to a fork of it as well. */
 int landed_copy(const struct place *from, const struct place *to, struct pale_err *e) MUST_CHECK;
+
+/* What a version began with, as text that an export carries: "KIND MODE DIGEST PATH". False: it cannot be said. */
+bool landed_describe(struct buf *out, const char *path, const struct threeway_thing *t);
+
+/* Such texts become the list of a box that was imported, as of at_ms. A stranger's: PALE_CORRUPT if one is none. */
+int landed_import(const struct place *p, uint64_t at_ms, const struct jsonread *texts, struct pale_err *e) MUST_CHECK;
 
 /* Forgets what does not count for the open layer. */
 int landed_keep_counting(const struct place *p, const struct stack *s, struct pale_err *e) MUST_CHECK;

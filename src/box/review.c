@@ -243,12 +243,9 @@ int review_open(const struct place *p, enum wall_part part, const char *from, co
     return r;
 }
 
-int review_seclude(const struct review *r, const struct review_seclusion *s, struct pale_err *e)
+size_t review_places(const struct review *r, const struct review_seclusion *s, struct landlock_place *places)
 {
-    own_mem struct landlock_place *places = calloc(r->was.layer_count + r->is.layer_count + 3, sizeof(*places));
     size_t n = 0;
-    if (!places)
-        return err_nomem(e);
     for (size_t i = 0; i < r->was.layer_count; i++)
         places[n++].fd = r->was_fds[i];
     for (size_t i = 0; i < r->is.layer_count; i++)
@@ -259,7 +256,16 @@ int review_seclude(const struct review *r, const struct review_seclusion *s, str
         places[n++] = (struct landlock_place){.fd = s->written_fd, .use = s->lands ? LANDLOCK_WRITE : LANDLOCK_READ};
     if (r->base_fd >= 0)
         places[n++] = (struct landlock_place){.fd = r->base_fd, .use = s->lands ? LANDLOCK_WRITE : LANDLOCK_READ};
-    const struct seclusion all = {.places = places, .place_count = n, .kept = s->kept, .kept_count = s->kept_count};
+    return n;
+}
+
+int review_seclude(const struct review *r, const struct review_seclusion *s, struct pale_err *e)
+{
+    own_mem struct landlock_place *places = calloc(r->was.layer_count + r->is.layer_count + 3, sizeof(*places));
+    if (!places)
+        return err_nomem(e);
+    const struct seclusion all = {
+        .places = places, .place_count = review_places(r, s, places), .kept = s->kept, .kept_count = s->kept_count};
     return seclusion_enter(&all, e);
 }
 
@@ -271,6 +277,8 @@ int review_open_at(const struct place *p, const struct stack *s, int layer, stru
         r = open_base(ret, e);
     if (r == 0)
         r = open_layers(p, s, layer, false, PART_PROJECT, &ret->is_fds, &ret->is.layer_count, &ret->is_from, e);
+    if (r == 0)
+        r = find_births(s, ret->is.layer_count, false, layer, ret, e);
     ret->was.base_fd = ret->is.base_fd = ret->base_fd;
     ret->is.layer_fds = ret->is_fds;
     if (r < 0)

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/own.h"
+#include "confine/landlock.h"
 #include "box/place.h"
 #include "box/stack.h"
 #include "policy/policy.h"
@@ -64,6 +65,8 @@ struct review_seclusion {
     size_t kept_count; /* descriptors that stay open; -1 is none */
 };
 int review_seclude(const struct review *r, const struct review_seclusion *s, struct pale_err *e) MUST_CHECK;
+/* The same folders for a child in seclusion. ret: room for three more than the layers of both views. Returns how many. */
+size_t review_places(const struct review *r, const struct review_seclusion *s, struct landlock_place *ret);
 
 /* The name of a part's place in the box. */
 const char *review_place(const struct policy *policy, enum wall_part part);

@@ -86,7 +86,8 @@ class Version:
     """What a box has at a path, what it began with, and when the layer that holds it was begun. landed: both agreed on the base once."""
 
     def __init__(self, now, base, since):
-        self.now, self.base, self.since, self.landed, self.foreign = now, base, since, False, False
+        self.now, self.base, self.since, self.landed = now, base, since, False
+        self.foreign = None  # it came with an export, which says what it began with (True) or not
 
 
 class State:
@@ -94,6 +95,7 @@ class State:
 
     def __init__(self, start, since):
         self.files, self.starts, self.since = {}, [start], since
+        self.wrote = False  # in the open layer: an empty one is not closed by a snapshot
 
 
 class Game:
@@ -269,7 +271,7 @@ class Game:
                 continue
             if not version:
                 version = state.files[path] = Version(new, old, state.since)
-            version.now = new
+            version.now, state.wrote = new, True
             self.steps.append(f"{name}: {path} {new}")
             quoted = f"'{path}'"
             if new is None or new.kind == "link" or (old and old.kind == "link") or self.random.random() < 0.5:
@@ -289,9 +291,10 @@ class Game:
         self.number += 1
         self.run("snapshot", name, f"s{self.number}")
         self.steps.append(f"snapshot {name} s{self.number}")
+        if state.wrote:
+            self.look_all()
+            state.since, state.wrote = self.clock, False
         kept[f"s{self.number}"] = copy.deepcopy(state)
-        self.look_all()
-        state.since = self.clock
         self.clock += 1
 
     def restore(self, name):
@@ -303,7 +306,7 @@ class Game:
         self.run("restore", name, point)
         self.steps.append(f"restore {name} {point}")
         state = copy.deepcopy(kept[point])
-        state.since = self.clock
+        state.since, state.wrote = self.clock, False
         self.boxes[name] = (state, kept)
         self.clock += 1
 
@@ -316,7 +319,7 @@ class Game:
         self.run("fork", *(["--at", point] if point else []), name, child)
         self.steps.append(f"fork {name} at {point}: {child}")
         state = copy.deepcopy(kept[point] if point else state)
-        state.since = self.clock
+        state.since, state.wrote = self.clock, False
         if not state.files:  # it may have begun with the fork
             state.starts.append(self.start_now())
         self.boxes[child] = (state, {})
@@ -333,9 +336,9 @@ class Game:
         archive.unlink()
         self.steps.append(f"export {name}, import {child}")
         state = copy.deepcopy(self.boxes[name][0])
-        state.since, state.starts = self.clock, [{}]
-        for version in state.files.values():
-            version.foreign, version.landed = True, False
+        for path, version in state.files.items():
+            version.foreign, version.landed = self.is_known(state, path, version, look(self.project / path)), False
+        state.since, state.wrote = self.clock, False
         self.boxes[child] = (state, {})
         self.clock += 1
 
@@ -346,13 +349,14 @@ class Game:
             done = self.run("discard", "-f", name)
             self.steps.append(f"discard {name}: {done.text.strip()}")
             if "nothing" not in done.text:  # else it is as it was
-                state.files, state.starts, state.since = {}, [self.start_now()], self.clock
+                state.files, state.starts, state.since, state.wrote = {}, [self.start_now()], self.clock, False
         else:
             path = self.random.choice(sorted(state.files))
             done = self.pale.run("discard", "-f", name, path, cwd=self.project)
             self.steps.append(f"discard {name} {path} -> {done.code}")
             if done.code == 0:
                 del state.files[path]
+                state.wrote = False
                 for version in state.files.values():
                     version.since = -1  # what is left is one layer now, as old as the first of them
                 state.since = self.clock
@@ -399,9 +403,11 @@ class Game:
             self.judge(name, path, before[path], look(self.project / path), results.get(path), not paths or path in paths, flags)
 
     def is_known(self, state, path, version, ours):
+        if version.foreign is not None:
+            return version.foreign and ours == version.base
         if version.landed:
             return True
-        if self.touch[path] < version.since and not version.foreign:
+        if self.touch[path] < version.since:
             return True
         found = [s.get(path, (None, False)) for s in state.starts]
         return all(thing is not None and thing == version.base and (has_blob or ours == version.base) for thing, has_blob in found)
@@ -432,7 +438,7 @@ class Game:
         assert any(now == a for a in allowed), ("the user's work is lost, or the box's", what)
         self.landed += now != ours
         if theirs != version.base and result:  # where both have the same already there is no row, and nothing is written down
-            version.base, version.landed, version.foreign = theirs, True, False
+            version.base, version.landed, version.foreign = theirs, True, None
 
     def step(self):
         if not self.boxes:
