@@ -174,7 +174,7 @@ int harvest_run(const struct place *p, struct harvest *h, struct pale_err *e)
         .tell = tell,
         .arg = &o,
     };
-    if (!h->ignored && h->asks_git)
+    if (!h->ignored && h->asks_git && !weak_word("review-ignored"))
         l.origin.is_ignored = is_ignored;
     r = landing_run(&l, e);
     memcpy(h->count, l.count, sizeof(h->count));
@@ -195,6 +195,9 @@ static int describe(void *arg, const char *path, bool known, const struct threew
     struct origin *o = arg;
     struct describing *d = (struct describing *)o; /* its first member */
     (void)e;
+    struct landed_line *line = (struct landed_line *)(uintptr_t)landed_find(&o->landed, path);
+    if (line)
+        line->described = true;
     size_t before = d->text.len;
     if (known && landed_describe(&d->text, path, base))
         buf_add_text(&d->text, "\n");
@@ -221,6 +224,12 @@ static int describe_all(void *arg, unsigned step, void *ret, struct pale_err *e)
     (void)ret;
     buf_init(&d->text, WAYBILL_BASES_MAX);
     int r = landing_run(&l, e);
+    /* What both have the same is no difference. What was landed there both have agreed on. */
+    for (size_t i = 0; i < d->origin.landed.count; i++)
+        if (!d->origin.landed.lines[i].described) {
+            landed_describe_line(&d->text, &d->origin.landed.lines[i]);
+            buf_add_text(&d->text, "\n");
+        }
     /* Too many to be carried: whoever imports it is told of conflicts. */
     if (r == 0 && !d->text.failed && !fd_write_full(d->out_fd, d->text.data, d->text.len))
         r = err_os(e, "tell what the box began with");

@@ -19,6 +19,7 @@
 #include "box/landed.h"
 #include "box/layerdir.h"
 #include "box/life.h"
+#include "box/start.h"
 #include "box/tidy.h"
 #include "confine/seclusion.h"
 #include "net/cargo.h"
@@ -247,6 +248,7 @@ int import_make(const struct import_order *o, struct place *ret, struct pale_err
         return r;
     snprintf(arriving, sizeof(arriving), "%s/" LIFE_ARRIVING, ret->state);
     (void)unlink(arriving); /* it means nothing beside a policy */
+    start_look(ret, o->policy);
     tidy_behind(ret, false);
     return 0;
 }

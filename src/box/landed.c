@@ -265,6 +265,12 @@ bool landed_describe(struct buf *out, const char *path, const struct threeway_th
     return !out->failed;
 }
 
+void landed_describe_line(struct buf *out, const struct landed_line *n)
+{
+    buf_addf(out, "%s %u %s ", kinds[n->kind], (unsigned)n->mode, n->digest[0] ? n->digest : "-");
+    pathtext_write(out, n->path);
+}
+
 /* Puts the sum behind the line that begins there. */
 static void end_line(struct buf *out, size_t begin)
 {
@@ -306,8 +312,8 @@ static int write_all(int from_fd, int to_fd, const struct landed *l, struct pale
     for (size_t i = 0; i < l->count; i++) {
         const struct landed_line *n = &l->lines[i];
         size_t begin = text.len;
-        buf_addf(&text, "%llu %s %u %s ", (unsigned long long)n->at_ms, kinds[n->kind], (unsigned)n->mode, n->digest[0] ? n->digest : "-");
-        pathtext_write(&text, n->path);
+        buf_addf(&text, "%llu ", (unsigned long long)n->at_ms);
+        landed_describe_line(&text, n);
         end_line(&text, begin);
         /* Never written again under its name, so one file may serve both. */
         if (from_fd != to_fd && n->kind == LEAF_FILE && linkat(from_fd, n->digest, to_fd, n->digest, 0) < 0 && errno != ENOENT &&

@@ -29,6 +29,7 @@ struct landed_line {
     uint64_t at_ms;
     enum leaf_kind kind;
     mode_t mode;
+    bool described;          /* for whoever goes through them */
     char digest[SHA256_HEX]; /* of a file's content, or of where a link leads; else "" */
 };
 
@@ -67,6 +68,9 @@ int landed_copy(const struct place *from, const struct place *to, struct pale_er
 
 /* What a version began with, as text that an export carries: "KIND MODE DIGEST PATH". False: it cannot be said. */
 bool landed_describe(struct buf *out, const char *path, const struct threeway_thing *t);
+
+/* The same of a line. */
+void landed_describe_line(struct buf *out, const struct landed_line *line);
 
 /* Such texts become the list of a box that was imported, as of at_ms. A stranger's: PALE_CORRUPT if one is none. */
 int landed_import(const struct place *p, uint64_t at_ms, const struct jsonread *texts, struct pale_err *e) MUST_CHECK;

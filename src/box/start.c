@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "base/number.h"
 #include "base/path.h"
+#include "base/weak.h"
 #include "box/gitindex.h"
 #include "tree/pathtext.h"
 #include "tree/threeway.h"
@@ -53,9 +54,10 @@ static uint64_t ns_of(struct timespec t)
 /* Is the file what the index says, by what git notes of it? One that was written when the index was may have been written once more. */
 static bool is_clean(const struct looking *l, const struct gitindex_entry *g, const struct stat *st)
 {
-    return g->mtime[0] == (uint32_t)st->st_mtim.tv_sec && g->mtime[1] == (uint32_t)st->st_mtim.tv_nsec &&
+    return weak_word("review-dirty") ||
+           (g->mtime[0] == (uint32_t)st->st_mtim.tv_sec && g->mtime[1] == (uint32_t)st->st_mtim.tv_nsec &&
            g->ctime[0] == (uint32_t)st->st_ctim.tv_sec && g->ctime[1] == (uint32_t)st->st_ctim.tv_nsec && g->ino == (uint32_t)st->st_ino &&
-           g->size == (uint32_t)st->st_size && leaf_time_before(st->st_mtim, l->index_time);
+           g->size == (uint32_t)st->st_size && leaf_time_before(st->st_mtim, l->index_time));
 }
 
 static bool digest_now(struct looking *l, const char *path, const struct leaf *leaf, char ret[SHA256_HEX])

@@ -68,6 +68,27 @@ static const char *const names[WEAKEN_COUNT] = {
     [WEAKEN_GATE_CUT] = "gate-cut",
 };
 
+/* Defences that are asked about by weak_word alone, and so need no bit. */
+static const char *const words[] = {
+    "review-start",   /* every layer is as old as the box that has it */
+    "review-guess",   /* what is not known to be what the box began with is taken for it */
+    "review-landed",  /* nothing is known of what was landed */
+    "review-dirty",   /* every file is what git's index says when the box begins */
+    "review-tick",    /* times are compared with a margin of some milliseconds */
+    "review-type",    /* a folder in the place of a file is not shown */
+    "review-link",    /* what lies behind a link cannot be looked at, and so may be a repository */
+    "review-ignored", /* what git ignores lands */
+    "review-index",   /* git in a box writes the index when it looks at it */
+};
+
+static bool is_word(const char *at, size_t n)
+{
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strlen(words[i]) == n && memcmp(words[i], at, n) == 0)
+            return true;
+    return false;
+}
+
 uint64_t weaken_from_env(void)
 {
     const char *at = getenv("PALE_WEAKEN");
@@ -78,11 +99,11 @@ uint64_t weaken_from_env(void)
         for (int i = 0; i < WEAKEN_COUNT; i++)
             if (strlen(names[i]) == n && memcmp(names[i], at, n) == 0)
                 found = i;
-        if (found < 0) {
+        if (found < 0 && !is_word(at, n)) {
             fprintf(stderr, "PALE_WEAKEN: no defence is called %.*s\n", (int)n, at);
             exit(125);
         }
-        set |= 1ULL << found;
+        set |= found < 0 ? 0 : 1ULL << found;
         at += n;
         at += *at == ',';
     }

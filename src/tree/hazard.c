@@ -248,7 +248,7 @@ static bool has(const int *fds, size_t count, const char *folder, const char *na
     for (size_t i = 0; n > 0 && (size_t)n < sizeof(path) && i < count; i++) {
         int r = fds[i] < 0 ? -PALE_BUSY : leaf_look(fds[i], path, false, &l, NULL);
         /* Below a link a tree has nothing: the folder that takes its place is another. What cannot be looked at otherwise may be there. */
-        if (r != -PALE_BUSY && (r < 0 || (l.kind != LEAF_NONE && l.kind != LEAF_WHITEOUT)))
+        if ((r != -PALE_BUSY || weak_word("review-link")) && (r < 0 || (l.kind != LEAF_NONE && l.kind != LEAF_WHITEOUT)))
             return true;
     }
     return false;

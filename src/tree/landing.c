@@ -65,6 +65,7 @@ struct run {
     size_t fd_count;
     char folder[PATH_BYTES_MAX]; /* the last that was looked at for a repository, and the answer */
     bool folder_known, in_repository;
+    char becomes[PATH_BYTES_MAX]; /* in a dry run: what would be a folder now; "" for none */
     char held[PATH_BYTES_MAX]; /* a folder whose replacement may not land, so that what it holds stays as well; "" for none */
 };
 
@@ -385,10 +386,23 @@ static bool is_fresh(const struct leaf *l)
            !leaf_time_before(later(l->st.st_ctim, LANDING_TICK_MS), now) && leaf_time_before(l->st.st_ctim, later(now, LANDING_TICK_MS));
 }
 
+static bool is_below(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    return n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
+}
+
 /* What the user has now. Written this very moment it could be written once more without a trace, so it must rest for a tick. */
 static int look_at_ours(struct run *w, struct passing *p, struct pale_err *e)
 {
-    int r = leaf_look(w->l->target_fd, p->r->path, false, &p->ours_leaf, e);
+    int r = 0;
+    p->ours_leaf = (struct leaf){.kind = LEAF_NONE};
+    if (w->l->dry_run && is_below(p->r->path, w->becomes))
+        return threeway_open(w->l->target_fd, p->r->path, &p->ours_leaf, &p->ours, e);
+    r = leaf_look(w->l->target_fd, p->r->path, false, &p->ours_leaf, e);
+    /* A link that stands on the way may be one that a folder is about to take the place of. */
+    if (r == -PALE_BUSY && w->job_count > 0 && (r = flush(w, e)) == 0)
+        r = leaf_look(w->l->target_fd, p->r->path, false, &p->ours_leaf, e);
     if (r == 0 && is_fresh(&p->ours_leaf)) {
         nanosleep(&(struct timespec){.tv_nsec = (LANDING_TICK_MS + 5) * 1000000L}, NULL);
         r = leaf_look(w->l->target_fd, p->r->path, false, &p->ours_leaf, e);
@@ -419,6 +433,11 @@ static bool birth_of(struct run *w, const char *path, struct timespec *ret)
 static uint64_t ns_of(struct timespec t)
 {
     return t.tv_sec < 0 ? 0 : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct timespec time_of(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
 }
 
 /* Does the layer say something about the path itself: an entry, or what hides what lay there before? */
@@ -474,7 +493,7 @@ static bool is_untouched(struct run *w, struct passing *p)
     struct timespec touched = later(p->ours_leaf.st.st_ctim, LANDING_TICK_MS), birth;
     if (p->ours_leaf.kind == LEAF_NONE || p->ours_leaf.kind == LEAF_FOLDER)
         return true; /* a folder holds no work but what lies in it, and is only removed empty */
-    if (w->l->born_ns ? p->born_ns && ns_of(p->ours_leaf.st.st_ctim) <= p->born_ns : leaf_time_before(touched, w->l->since))
+    if (w->l->born_ns && !weak_word("review-tick") ? p->born_ns && ns_of(p->ours_leaf.st.st_ctim) <= p->born_ns : leaf_time_before(touched, w->l->born_ns ? time_of(p->born_ns) : w->l->since))
         return true;
     return (w->l->birth_counts && birth_of(w, p->r->path, &birth) && leaf_time_before(touched, birth)) || weak_word("review-guess");
 }
@@ -487,7 +506,8 @@ static int ask_origin(struct run *w, struct passing *p, bool *ret_known, struct 
     *ret_known = false;
     if (o->find_landed)
         r = o->find_landed(o->arg, p->r->path, p->born_ns, ret_known, &p->base, e);
-    if (r < 0 || *ret_known || !w->live || !o->find_start)
+    /* Of a version that came from elsewhere the start of the project here tells nothing. */
+    if (r < 0 || *ret_known || !w->live || !o->find_start || !p->born_ns)
         return r;
     bool stands = p->ours_leaf.kind != LEAF_NONE;
     if (stands ? is_untouched(w, p) && p->ours_leaf.kind != LEAF_FOLDER : was_never_there(w, p))
@@ -568,6 +588,8 @@ static int carry_out(struct run *w, struct passing *p, const struct threeway *t,
         return tell_in_turn(w, p, LANDING_SKIPPED, NULL, e);
     }
     if (w->l->dry_run) {
+        if (p->theirs.kind == LEAF_FOLDER && p->ours_leaf.kind != LEAF_FOLDER)
+            snprintf(w->becomes, sizeof(w->becomes), "%s", path);
         return tell_in_turn(w, p, p->report.result, NULL, e);
     }
     enum job_kind kind = kind_of_job(p);
@@ -637,12 +659,6 @@ static int foresee(struct run *w, struct passing *p, const char *refused, struct
     if (r < 0 || refused || (class_of(w, p).class != HAZARD_NONE && !w->l->include_guarded))
         snprintf(w->held, sizeof(w->held), "%s", p->r->path);
     return 0;
-}
-
-static bool is_below(const char *path, const char *folder)
-{
-    size_t n = strlen(folder);
-    return n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
 }
 
 static int consider(void *arg, const struct compare_record *r, struct pale_err *e)

@@ -87,6 +87,7 @@ class Version:
 
     def __init__(self, now, base, since):
         self.now, self.base, self.since, self.landed = now, base, since, False
+        self.others = []  # what the box that it came from may have taken for its base
         self.foreign = None  # it came with an export, which says what it began with (True) or not
 
 
@@ -337,8 +338,9 @@ class Game:
         self.steps.append(f"export {name}, import {child}")
         state = copy.deepcopy(self.boxes[name][0])
         for path, version in state.files.items():
+            version.others += [s[path][0] for s in state.starts if path in s]
             version.foreign, version.landed = self.is_known(state, path, version, look(self.project / path)), False
-        state.since, state.wrote = self.clock, False
+        state.since, state.wrote, state.starts = self.clock, False, [self.start_now()]
         self.boxes[child] = (state, {})
         self.clock += 1
 
@@ -420,7 +422,9 @@ class Game:
             return
         theirs = version.now
         bases = [version.base]
-        if not version.landed:
+        if version.foreign is not None:
+            bases += version.others
+        elif not version.landed:
             bases += [s[path][0] for s in state.starts if path in s]  # what the project began with, where the user has written the file since
         verdicts = [merge(b, ours, theirs) for b in bases]
         what = (name, path, result, f"base {version.base} ours {ours} theirs {theirs} now {now} landed {version.landed} start {[s.get(path) for s in state.starts]}")
