@@ -132,7 +132,8 @@ static uint64_t oldest_birth(const struct stack *s, int layer)
 
 static int leave_rest(struct change *c, const struct review_paths *paths, int layer, struct pale_err *e)
 {
-    struct stack_layer l = {.below = layer, .closed_ms = clock_unix_ms(), .anew = true, .rest = true, .born_ns = oldest_birth(&c->stack, layer)};
+    struct stack_layer l = {
+        .below = layer, .closed_ms = clock_unix_ms(), .anew = true, .rest = true, .born_ns = oldest_birth(&c->stack, layer)};
     own_review v = {.base_fd = -1};
     own_fd to = -1;
     int r = stack_new_id(l.id, e);

@@ -170,9 +170,9 @@ static bool read_field(FILE *from, char *ret, size_t cap)
 static int look_up_ignored(struct talk *t, const char *path, uint64_t *ret)
 {
     char source[2 * PATH_BYTES_MAX], line[32], pattern[2 * PATH_BYTES_MAX], again[2 * PATH_BYTES_MAX];
-    if (fwrite(path, 1, strlen(path) + 1, t->to) != strlen(path) + 1 || fflush(t->to) != 0 || !read_field(t->from, source, sizeof(source)) ||
-        !read_field(t->from, line, sizeof(line)) || !read_field(t->from, pattern, sizeof(pattern)) ||
-        !read_field(t->from, again, sizeof(again)))
+    if (fwrite(path, 1, strlen(path) + 1, t->to) != strlen(path) + 1 || fflush(t->to) != 0 ||
+        !read_field(t->from, source, sizeof(source)) || !read_field(t->from, line, sizeof(line)) ||
+        !read_field(t->from, pattern, sizeof(pattern)) || !read_field(t->from, again, sizeof(again)))
         return -1;
     *ret = pattern[0] && pattern[0] != '!';
     return 0;

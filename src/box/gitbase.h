@@ -23,8 +23,8 @@ struct gitbase {
  */
 int gitbase_start(struct gitbase *g, const char *project, const char *state, struct pale_err *e) MUST_CHECK;
 
-/* The content of a blob, open for reading; *ret_fd is -1 if git has none of that name any more, it is too large to be merged, there is no git
- * or no repository. Each answer takes the place of the one before. */
+/* The content of a blob, open for reading; *ret_fd is -1 if git has none of that name any more, it is too large to be merged, there is no
+ * git or no repository. Each answer takes the place of the one before. */
 int gitbase_ask(struct gitbase *g, const char *oid, int *ret_fd, uint64_t *ret_size, struct pale_err *e) MUST_CHECK;
 
 /* Has the user told git to ignore this path of the project? False where nobody can tell. */

@@ -12,7 +12,7 @@ struct harvest {
     size_t path_count;        /* 0: everything */
     const char *cwd;          /* what they are relative to, if it lies in the project; may be NULL */
     bool include_guarded, dry_run;
-    bool ignored;       /* what git ignores lands too */
+    bool ignored; /* what git ignores lands too */
     enum landing_prefer prefer;
     bool asks_git;      /* git is asked for what files held when the box began, and for what it ignores */
     int kept_fd;        /* stays open for whoever tells; -1: none but the standard ones */

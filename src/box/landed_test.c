@@ -79,8 +79,9 @@ static void every_flipped_bit_is_noticed(void **state)
 
 static void what_cannot_be_is_not_read(void **state)
 {
-    static const char *const bad[] = {"10 file 420 - a",  "10 file 420 " D " ../a", "10 file 420 " D " /a", "10 file 512 " D " a", "10 pipe 0 - a",
-                                      "10 none 0 " D " a", "-1 none 0 - a",          "10 none 0 - %00",      "10 none 0 - a b",     "10 none 0 - %2"};
+    static const char *const bad[] = {"10 file 420 - a", "10 file 420 " D " ../a", "10 file 420 " D " /a", "10 file 512 " D " a",
+                                      "10 pipe 0 - a",   "10 none 0 " D " a",      "-1 none 0 - a",        "10 none 0 - %00",
+                                      "10 none 0 - a b", "10 none 0 - %2"};
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char text[1024], line[512];

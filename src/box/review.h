@@ -58,7 +58,7 @@ void review_done(struct review *r);
 
 /* The process gives up every right but to read what the views are made of (confine/seclusion.h), for good. */
 struct review_seclusion {
-    bool lands;    /* what the part lies on may be written */
+    bool lands;     /* what the part lies on may be written */
     int beside_fd;  /* one more folder that is read; -1: none */
     int written_fd; /* one more that is written if it lands; -1: none */
     const int *kept;

@@ -57,10 +57,10 @@ struct stack {
     size_t snapshot_count;
     char open[LAYER_ID_LEN + 1];
     int below_open;
-    bool open_anew;   /* as a layer's anew */
+    bool open_anew;        /* as a layer's anew */
     uint64_t open_born_ns; /* as a layer's born_ns; 0: with the box, see stack_load */
-    uint64_t named;   /* how many snapshots have been given a name by us */
-    bool no_autosave; /* the operator wants no automatic snapshots */
+    uint64_t named;        /* how many snapshots have been given a name by us */
+    bool no_autosave;      /* the operator wants no automatic snapshots */
 };
 
 /* As of a box that was just made. */

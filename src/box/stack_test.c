@@ -206,7 +206,8 @@ static void what_cannot_be_is_not_read(void **state)
         "layer 000000000000 - 1 - - - 0\nlayer 000000000000 - 1 - - - 0\nopen 000000000002 - 0 autosave - 0\n",
         "layer 000000000000 - 1 - - - 0\nopen 000000000000 - 0 autosave - 0\n",
         "layer ../../000000 - 1 - - - 0\nopen 000000000002 - 0 autosave - 0\n",
-        "layer 000000000000 - 1 - - - 0\nlayer 000000000001 - 1 - - - 0\njoin 0000000000aa 000000000000 000000000001\nopen 000000000002 - 0 "
+        "layer 000000000000 - 1 - - - 0\nlayer 000000000001 - 1 - - - 0\njoin 0000000000aa 000000000000 000000000001\nopen 000000000002 - "
+        "0 "
         "autosave\n",
         "snapshot a - 1 asked\nlayer 000000000000 - 1 - - - 0\nopen 000000000002 - 0 autosave - 0\n",
         "snapshot a - 1 asked\nsnapshot a - 1 asked\nopen 000000000002 - 0 autosave - 0\n",

@@ -56,8 +56,8 @@ static bool is_clean(const struct looking *l, const struct gitindex_entry *g, co
 {
     return weak_word("review-dirty") ||
            (g->mtime[0] == (uint32_t)st->st_mtim.tv_sec && g->mtime[1] == (uint32_t)st->st_mtim.tv_nsec &&
-           g->ctime[0] == (uint32_t)st->st_ctim.tv_sec && g->ctime[1] == (uint32_t)st->st_ctim.tv_nsec && g->ino == (uint32_t)st->st_ino &&
-           g->size == (uint32_t)st->st_size && leaf_time_before(st->st_mtim, l->index_time));
+            g->ctime[0] == (uint32_t)st->st_ctim.tv_sec && g->ctime[1] == (uint32_t)st->st_ctim.tv_nsec && g->ino == (uint32_t)st->st_ino &&
+            g->size == (uint32_t)st->st_size && leaf_time_before(st->st_mtim, l->index_time));
 }
 
 static bool digest_now(struct looking *l, const char *path, const struct leaf *leaf, char ret[SHA256_HEX])

@@ -54,7 +54,8 @@ static void no_beginning_and_no_flipped_bit_is_read(void **state)
 
 static void what_cannot_be_is_not_read(void **state)
 {
-    static const char *const bad[] = {O " 33188 10 - ../b\n", O " 16877 10 - b\n", "HEAD 33188 10 - b\n", O " 33188 10 " O " b\n", O " 33188 -1 - b\n", O " 33188 1 - b"};
+    static const char *const bad[] = {O " 33188 10 - ../b\n",  O " 16877 10 - b\n", "HEAD 33188 10 - b\n",
+                                      O " 33188 10 " O " b\n", O " 33188 -1 - b\n", O " 33188 1 - b"};
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         char text[1024];
@@ -122,5 +123,6 @@ static void strange_indexes_do_no_harm(void **state)
     }
 }
 
-TESTS(cmocka_unit_test(a_good_list_is_read), cmocka_unit_test(no_beginning_and_no_flipped_bit_is_read), cmocka_unit_test(what_cannot_be_is_not_read),
-      cmocka_unit_test(an_index_is_read_to_its_count), cmocka_unit_test(strange_indexes_do_no_harm))
+TESTS(cmocka_unit_test(a_good_list_is_read), cmocka_unit_test(no_beginning_and_no_flipped_bit_is_read),
+      cmocka_unit_test(what_cannot_be_is_not_read), cmocka_unit_test(an_index_is_read_to_its_count),
+      cmocka_unit_test(strange_indexes_do_no_harm))

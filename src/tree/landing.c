@@ -66,7 +66,7 @@ struct run {
     char folder[PATH_BYTES_MAX]; /* the last that was looked at for a repository, and the answer */
     bool folder_known, in_repository;
     char becomes[PATH_BYTES_MAX]; /* in a dry run: what would be a folder now; "" for none */
-    char held[PATH_BYTES_MAX]; /* a folder whose replacement may not land, so that what it holds stays as well; "" for none */
+    char held[PATH_BYTES_MAX];    /* a folder whose replacement may not land, so that what it holds stays as well; "" for none */
 };
 
 /* The bits of a mode that are ever landed: none by which a file runs as somebody else. */
@@ -493,7 +493,8 @@ static bool is_untouched(struct run *w, struct passing *p)
     struct timespec touched = later(p->ours_leaf.st.st_ctim, LANDING_TICK_MS), birth;
     if (p->ours_leaf.kind == LEAF_NONE || p->ours_leaf.kind == LEAF_FOLDER)
         return true; /* a folder holds no work but what lies in it, and is only removed empty */
-    if (w->l->born_ns && !weak_word("review-tick") ? p->born_ns && ns_of(p->ours_leaf.st.st_ctim) <= p->born_ns : leaf_time_before(touched, w->l->born_ns ? time_of(p->born_ns) : w->l->since))
+    if (w->l->born_ns && !weak_word("review-tick") ? p->born_ns && ns_of(p->ours_leaf.st.st_ctim) <= p->born_ns
+                                                   : leaf_time_before(touched, w->l->born_ns ? time_of(p->born_ns) : w->l->since))
         return true;
     return (w->l->birth_counts && birth_of(w, p->r->path, &birth) && leaf_time_before(touched, birth)) || weak_word("review-guess");
 }
@@ -588,7 +589,7 @@ static int carry_out(struct run *w, struct passing *p, const struct threeway *t,
         return tell_in_turn(w, p, LANDING_SKIPPED, NULL, e);
     }
     if (w->l->dry_run) {
-        if (p->theirs.kind == LEAF_FOLDER && p->ours_leaf.kind != LEAF_FOLDER)
+        if (p->theirs.kind == LEAF_FOLDER && p->ours_leaf.kind != LEAF_FOLDER && !is_below(path, w->becomes))
             snprintf(w->becomes, sizeof(w->becomes), "%s", path);
         return tell_in_turn(w, p, p->report.result, NULL, e);
     }
@@ -661,6 +662,15 @@ static int foresee(struct run *w, struct passing *p, const char *refused, struct
     return 0;
 }
 
+/* What both have the same is what both go on from. What cannot be read now is not known. */
+static int tell_same(struct run *w, struct passing *p)
+{
+    struct pale_err ignored;
+    if (stage_theirs(w, p, &ignored) == 0)
+        return w->l->origin.tell_base(w->l->origin.arg, p->r->path, true, &p->theirs, &ignored);
+    return 0;
+}
+
 static int consider(void *arg, const struct compare_record *r, struct pale_err *e)
 {
     struct run *w = arg;
@@ -675,6 +685,8 @@ static int consider(void *arg, const struct compare_record *r, struct pale_err *
         return foresee(w, &p, refused, &why);
     if (!is_wanted(w->l, r) || goes != r->leaving)
         return 0;
+    if (r->what == COMPARE_SAME)
+        return tell_same(w, &p);
     if (is_below(r->path, w->held))
         return tell_in_turn(w, &p, LANDING_HELD, "it lies in a folder that does not go either", e);
     w->held[0] = 0;
@@ -695,7 +707,12 @@ static int consider(void *arg, const struct compare_record *r, struct pale_err *
 static int run_stages(struct run *w, struct pale_err *e)
 {
     struct landing *l = w->l;
-    struct compare c = {.was_view = l->was_view, .is_view = l->is_view, .tell_leaving = true, .tell = consider, .arg = w};
+    struct compare c = {.was_view = l->was_view,
+                        .is_view = l->is_view,
+                        .tell_same = l->dry_run && l->origin.tell_base,
+                        .tell_leaving = true,
+                        .tell = consider,
+                        .arg = w};
     int r = l->dry_run ? 0 : stage_open(&w->stage, l->target_fd, e);
     if (r < 0)
         return r;

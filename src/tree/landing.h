@@ -76,8 +76,8 @@ enum landing_prefer {
 struct landing {
     int target_fd;
     const struct view *was_view, *is_view;
-    int origin_fd;         /* -1: none */
-    struct timespec since; /* zero: not known */
+    int origin_fd;           /* -1: none */
+    struct timespec since;   /* zero: not known */
     const uint64_t *born_ns; /* of each layer of is_view, in place of since: nothing in it is older; 0: not known */
     struct landing_origin origin;
     enum landing_prefer prefer;

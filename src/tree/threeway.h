@@ -12,9 +12,9 @@
 
 struct threeway_thing {
     enum leaf_kind kind;
-    mode_t mode;       /* of a file or folder; 0777 counts, and nothing else is ever landed */
-    int fd;            /* of a file, open for reading; owned */
-    struct buf target; /* of a link */
+    mode_t mode;             /* of a file or folder; 0777 counts, and nothing else is ever landed */
+    int fd;                  /* of a file, open for reading; owned */
+    struct buf target;       /* of a link */
     char digest[SHA256_HEX]; /* not "": of the content or target, which counts in their place; the content may not be there (fd -1) */
 };
 
