@@ -68,8 +68,15 @@ static const char *const names[WEAKEN_COUNT] = {
     [WEAKEN_GATE_CUT] = "gate-cut",
 };
 
-/* Defences that are asked about by weak_word alone, and so need no bit. */
-static const char *const words[] = {
+/* Those that weak_word alone asks for, and no bit stands for. */
+static const char *const more_names[] = {
+    "identity",       /* a folder that was moved or copied is taken for the box */
+    "hello",          /* a keeper serves whoever means another box */
+    "layer-makers",   /* layers are joined whoever has made them */
+    "layer-names",    /* every box's first layer has one name, and a name that is taken is taken for the layer itself */
+    "minted-ids",     /* a box's id is made of its path */
+    "lost-list",      /* a lost list of layers is taken for that of a new box */
+    "strangers",      /* layers that boxes of another state folder may stand on are removed */
     "review-start",   /* every layer is as old as the box that has it */
     "review-guess",   /* what is not known to be what the box began with is taken for it */
     "review-landed",  /* nothing is known of what was landed */
@@ -81,10 +88,10 @@ static const char *const words[] = {
     "review-index",   /* git in a box writes the index when it looks at it */
 };
 
-static bool is_word(const char *at, size_t n)
+static bool is_more(const char *at, size_t n)
 {
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strlen(words[i]) == n && memcmp(words[i], at, n) == 0)
+    for (size_t i = 0; i < sizeof(more_names) / sizeof(more_names[0]); i++)
+        if (strlen(more_names[i]) == n && memcmp(more_names[i], at, n) == 0)
             return true;
     return false;
 }
@@ -99,7 +106,7 @@ uint64_t weaken_from_env(void)
         for (int i = 0; i < WEAKEN_COUNT; i++)
             if (strlen(names[i]) == n && memcmp(names[i], at, n) == 0)
                 found = i;
-        if (found < 0 && !is_word(at, n)) {
+        if (found < 0 && !is_more(at, n)) {
             fprintf(stderr, "PALE_WEAKEN: no defence is called %.*s\n", (int)n, at);
             exit(125);
         }
