@@ -154,7 +154,7 @@ int import_wish(const struct waybill *w, struct policy *ret, struct buf *complai
 struct arrival {
     const struct import_order *order;
     const char *layer;
-    uint64_t closed_ms; /* of the layer */
+    uint64_t agreed_ms; /* when what is known of its files counts from */
     bool take[PART_COUNT];
 };
 
@@ -185,7 +185,7 @@ static int move_in(const void *arg, const struct place *p, struct pale_err *e)
     const struct arrival *a = arg;
     int r = tell_lineage(a->order, p, e);
     if (r == 0)
-        r = landed_import(p, a->closed_ms, &a->order->bill->bases, e);
+        r = landed_import(p, a->agreed_ms, &a->order->bill->bases, e);
     if (r == 0)
         r = layerdir_adopt(p, a->layer, a->order->policy, a->order->root_fd, a->take, e);
     return r < 0 ? r : life_keep(p, e);
@@ -216,7 +216,7 @@ int import_make(const struct import_order *o, struct place *ret, struct pale_err
     for (int i = 0; i < PART_COUNT; i++)
         a.take[i] = o->bill->part[i].there && !(i == PART_PROJECT && o->without_project);
     int r = make_stack(&stack, &layer, e);
-    a.closed_ms = layer.closed_ms;
+    a.agreed_ms = layer.closed_ms - 1; /* before anything is written in the open layer */
     if (r == 0 && syncfs(o->root_fd) < 0)
         r = err_os(e, "write what was imported to the disk");
     const struct life_order order = {.name = o->name,

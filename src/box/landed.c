@@ -118,9 +118,12 @@ static bool counts(const struct stack *s, uint64_t at_ms)
 {
     if (at_ms >= s->open_born_ns / 1000000)
         return true;
-    for (int i = s->below_open; i != STACK_NONE; i = s->layers[i].below)
+    bool goes_on = !s->open_anew;
+    for (int i = s->below_open; i != STACK_NONE && goes_on; i = s->layers[i].below) {
         if (at_ms >= s->layers[i].born_ns / 1000000 && at_ms <= s->layers[i].closed_ms)
             return true;
+        goes_on = !s->layers[i].anew || s->layers[i].rest;
+    }
     return false;
 }
 
