@@ -118,6 +118,23 @@ static int make_one(const struct change *c, const struct fork_order *o, unsigned
     return r < 0 ? r : life_make(&order, ret, e);
 }
 
+/* Does the review of a project begin with the forks? It does where there are no layers, or none with anything of it: those of a live one.
+ */
+static bool begins_review(struct change *c, const struct fork_order *o, struct stack *below)
+{
+    if (c->policy.project == PROJECT_LIVE && !o->beside) {
+        c->policy.project = PROJECT_REVIEW;
+        below->open_anew = c->policy.project_path != NULL;
+    }
+    return below->open_anew || below->layer_count == 0;
+}
+
+static void look_all(const struct place *forks, unsigned count, const struct policy *policy)
+{
+    for (unsigned i = 0; i < count; i++)
+        start_look(&forks[i], policy);
+}
+
 int fork_make(const struct place *p, const struct fork_order *o, struct place *ret, struct pale_err *e)
 {
     own_change c = {0};
@@ -148,18 +165,13 @@ int fork_make(const struct place *p, const struct fork_order *o, struct place *r
         r = share_all(p, &pool, &below, e);
     if (r == 0 && o->beside)
         r = adopt_move_project(&c.policy, p->data, o->beside->data, e);
-    /* Its layers have nothing of a live project: the review begins with the fork. So it does where there are no layers. */
-    if (r == 0 && c.policy.project == PROJECT_LIVE && !o->beside) {
-        c.policy.project = PROJECT_REVIEW;
-        below.open_anew = c.policy.project_path != NULL;
-    }
-    bool anew = below.open_anew || below.layer_count == 0;
+    bool anew = r == 0 && begins_review(&c, o, &below);
     for (; r == 0 && made < o->count; made += r == 0)
         r = make_one(&c, o, made, &below, &ret[made], e);
     for (unsigned i = 0; r == 0 && i < made; i++)
         r = life_keep(&ret[i], e);
-    for (unsigned i = 0; r == 0 && anew && i < made; i++)
-        start_look(&ret[i], &c.policy);
+    if (r == 0 && anew)
+        look_all(ret, made, &c.policy);
     while (r < 0 && made > 0)
         (void)!place_remove(&ret[--made], true, NULL);
     return change_resume(&c, r, &pause, e);
