@@ -12,6 +12,7 @@
 #include "box/allot.h"
 #include "box/audit.h"
 #include "box/copying.h"
+#include "box/landed.h"
 #include "box/layerdir.h"
 #include "box/reach.h"
 #include "wire/frame.h"
@@ -429,6 +430,8 @@ int change_find_point(struct change *c, const char *at, int *ret, struct pale_er
     }
     int r = change_is_empty(c, &empty, e);
     *ret = c->stack.below_open;
+    if (r == 0 && empty)
+        r = landed_settle(c->place, &c->stack, e);
     if (r < 0 || empty)
         return r;
     uint64_t pause;

@@ -353,18 +353,41 @@ int landed_import(const struct place *p, uint64_t at_ms, const struct jsonread *
     return r < 0 ? r : write_all(dir, dir, &l, e);
 }
 
+/* Reads every line, whatever counts. -1 in ret->list_fd: there is no list. */
+static int read_every_line(const struct place *p, struct landed *ret, struct pale_err *e)
+{
+    int r = open_folder(p->state, false, &ret->dir_fd, e);
+    if (r < 0 || ret->dir_fd < 0)
+        return r;
+    ret->list_fd = openat(ret->dir_fd, LIST, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (ret->list_fd < 0)
+        return errno == ENOENT ? 0 : err_os(e, "open what box %s has landed", p->name);
+    return read_list(ret->list_fd, ret, e);
+}
+
+int landed_settle(const struct place *p, const struct stack *s, struct pale_err *e)
+{
+    own_landed l = LANDED_NONE;
+    bool any = false;
+    if (s->below_open == STACK_NONE || s->open_anew)
+        return 0;
+    int r = read_every_line(p, &l, e);
+    for (size_t i = 0; r == 0 && i < l.count; i++)
+        if (l.lines[i].at_ms >= s->open_born_ns / 1000000) {
+            l.lines[i].at_ms = s->layers[s->below_open].closed_ms;
+            any = true;
+        }
+    return r < 0 || !any ? r : write_all(l.dir_fd, l.dir_fd, &l, e);
+}
+
 int landed_copy(const struct place *from, const struct place *to, struct pale_err *e)
 {
     own_landed l = LANDED_NONE;
-    own_fd dir = -1, list = -1;
-    int r = open_folder(from->state, false, &l.dir_fd, e);
-    if (r < 0 || l.dir_fd < 0)
+    own_fd dir = -1;
+    int r = read_every_line(from, &l, e);
+    if (r < 0 || l.list_fd < 0)
         return r;
-    if ((list = openat(l.dir_fd, LIST, O_RDONLY | O_NOFOLLOW | O_CLOEXEC)) < 0)
-        return errno == ENOENT ? 0 : err_os(e, "open what box %s has landed", from->name);
-    r = read_list(list, &l, e);
-    if (r == 0)
-        r = open_folder(to->state, true, &dir, e);
+    r = open_folder(to->state, true, &dir, e);
     return r < 0 ? r : write_all(l.dir_fd, dir, &l, e);
 }
 

@@ -75,5 +75,8 @@ void landed_describe_line(struct buf *out, const struct landed_line *line);
 /* Such texts become the list of a box that was imported, as of at_ms. A stranger's: PALE_CORRUPT if one is none. */
 int landed_import(const struct place *p, uint64_t at_ms, const struct jsonread *texts, struct pale_err *e) MUST_CHECK;
 
+/* The open layer is empty, so what was landed since it was opened is what the layer below it holds: from now on it counts for that one. */
+int landed_settle(const struct place *p, const struct stack *s, struct pale_err *e) MUST_CHECK;
+
 /* Forgets what does not count for the open layer. */
 int landed_keep_counting(const struct place *p, const struct stack *s, struct pale_err *e) MUST_CHECK;

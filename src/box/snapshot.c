@@ -10,6 +10,7 @@
 #include "box/change.h"
 #include "box/layerdir.h"
 #include "box/tidy.h"
+#include "box/landed.h"
 
 #define CHAIN_JOIN_AT (WALL_LAYERS_MAX / 2)
 
@@ -84,6 +85,8 @@ static int take(const struct place *p, const char *name, bool automatic, const c
     }
     t.changed = !empty;
     /* Where nothing has changed nothing must stop. */
+    if (empty && (r = landed_settle(p, &c.stack, e)) < 0)
+        return r;
     r = empty ? name_it(&c, name, automatic, c.stack.below_open, &t, e) : halt_for(&c, name, automatic, &t, e);
     if (r < 0)
         return r;

@@ -747,15 +747,12 @@ void stack_births(const struct stack *s, int layer, uint64_t *ret)
 
 const char *stack_project_start(const struct stack *s)
 {
-    const char *id = s->open;
     if (s->open_anew)
-        return id;
-    for (int layer = s->below_open; layer != STACK_NONE; layer = s->layers[layer].below) {
-        id = s->layers[layer].id;
+        return s->open;
+    for (int layer = s->below_open; layer != STACK_NONE; layer = s->layers[layer].below)
         if (s->layers[layer].anew && !s->layers[layer].rest)
-            break;
-    }
-    return id;
+            return s->layers[layer].id;
+    return STACK_BIRTH;
 }
 
 uint64_t stack_now_ns(void)

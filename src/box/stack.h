@@ -25,6 +25,7 @@ static_assert(LAYER_ID_LEN == BOX_ID_LEN, "a box's first layer has its id");
 #define STACK_LAYERS_MAX 8192    /* twenty times the longest chain that anybody was promised */
 #define STACK_SNAPSHOTS_MAX 4096 /* … and ten times */
 #define STACK_RUN_MAX 256        /* layers that are joined into one: sixteen times sixteen */
+#define STACK_BIRTH "birth"      /* in place of a layer's id: the beginning of the first box of its line */
 #define STACK_LONG_AGO 1         /* a birth of which nothing is known but that no file is as old */
 #define STACK_NONE (-1)          /* under the lowest layer: nothing, or what the layers lie on */
 
@@ -135,7 +136,7 @@ size_t stack_chain(const struct stack *s, int layer, const char **ret);
 /* When each of these was born, in the order of stack_chain: a joined one with the lowest of its run. ret: the same room. */
 void stack_births(const struct stack *s, int layer, uint64_t *ret);
 
-/* The layer, closed or open, with which the project began as the open layer has it. */
+/* The layer, closed or open, with which the project began again as the open layer has it; STACK_BIRTH if it never did. */
 const char *stack_project_start(const struct stack *s);
 
 /* Now, in nanoseconds since 1970: for a layer in which nothing can be written yet. */

@@ -87,7 +87,7 @@ static void a_project_begins_anew(void **state)
     for (unsigned i = 1; i < 4; i++)
         close_next(&s, i);
     assert_int_equal(stack_project_from(&s, 2), 0);
-    assert_string_equal(stack_project_start(&s), "00000000000000000000000000000000");
+    assert_string_equal(stack_project_start(&s), STACK_BIRTH);
     s.open_anew = true;
     close_next(&s, 4);
     assert_false(s.open_anew);

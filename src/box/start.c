@@ -172,7 +172,7 @@ void start_look_begin(struct start_look *l, const struct place *p, const struct 
         strlen(policy->project_path) >= PATH_BYTES_MAX || stack_load(p, &stack, &ignored) < 0)
         return;
     l->born_ns = stack.open_born_ns;
-    memcpy(l->layer, stack_project_start(&stack), sizeof(l->layer));
+    snprintf(l->layer, sizeof(l->layer), "%s", stack_project_start(&stack));
     own_fd project = fd_open_real_dir(policy->project_path);
     own_fd index = project < 0 ? -1 : open_index(policy->project_path, &at);
     if (index < 0 || fstat(index, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > START_INDEX_MAX)

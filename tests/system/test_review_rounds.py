@@ -400,7 +400,8 @@ class Game:
         as_json = self.random.random() < 0.5 or same or bool(flags)
         done = self.pale.run("apply", *(["--json"] if as_json else []), "--include-guarded", *flags, name, *paths, cwd=self.project, timeout=60)
         results = self.read_rows(done, as_json)
-        self.steps.append(f"apply {flags} {name} {paths} -> {done.code} {results}")
+        why = {r["path"]: r["reason"] for r in done.json() if "reason" in r} if as_json else done.text
+        self.steps.append(f"apply {flags} {name} {paths} -> {done.code} {results} {why}")
         for path in NAMES:
             self.judge(name, path, before[path], look(self.project / path), results.get(path), not paths or path in paths, flags)
 
