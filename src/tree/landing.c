@@ -662,13 +662,15 @@ static int foresee(struct run *w, struct passing *p, const char *refused, struct
     return 0;
 }
 
-/* What both have the same is what both go on from. What cannot be read now is not known. */
+/* What both have the same is no difference, but it began with something as well. */
 static int tell_same(struct run *w, struct passing *p)
 {
     struct pale_err ignored;
-    if (stage_theirs(w, p, &ignored) == 0)
-        return w->l->origin.tell_base(w->l->origin.arg, p->r->path, true, &p->theirs, &ignored);
-    return 0;
+    const struct threeway_thing *base = NULL;
+    const struct landing_origin *o = &w->l->origin;
+    if (look_at_ours(w, p, &ignored) < 0 || find_base(w, p, &base, &ignored) < 0)
+        return 0;
+    return o->tell_base(o->arg, p->r->path, base != NULL, base, &ignored);
 }
 
 static int consider(void *arg, const struct compare_record *r, struct pale_err *e)
