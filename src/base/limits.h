@@ -2,7 +2,8 @@
 /* Every maximum that hostile or careless input can meet, with its reason. */
 #pragma once
 
-/* Names: a box name is one path component and one host name label. An id is 128 random bits in hex digits: nobody has the same one twice. */
+/* Names: a box name is one path component and one host name label. An id is 128 random bits in hex digits: nobody has the same one twice.
+ */
 #define BOX_NAME_MAX 63
 #define BOX_ID_LEN 32
 

@@ -190,10 +190,10 @@ struct keeper {
     struct policy policy;
     struct ids ids;
     char runtime_dir[RUNTIME_BYTES_MAX + 1], etc_dir[RUNTIME_BYTES_MAX + 64];
-    char user_dir[PATH_BYTES_MAX];              /* the user's state folder */
+    char user_dir[PATH_BYTES_MAX];                           /* the user's state folder */
     int box_lock, folder_lock, etc_lock, claims, image_lock; /* held while the box lives */
-    int ids_home;                               /* where the box's user namespace was made, for our successor too; -1: in ours */
-    int policy_fd;                              /* until what was read is sure to be on the disk */
+    int ids_home;  /* where the box's user namespace was made, for our successor too; -1: in ours */
+    int policy_fd; /* until what was read is sure to be on the disk */
     /* the wall */
     struct wall wall;
     uint64_t scratch_bytes;
