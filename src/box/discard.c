@@ -182,7 +182,7 @@ static int throw_away(struct change *c, const struct review_paths *paths, char r
     if (r < 0)
         return r;
     struct stack_snapshot kept = c->stack.snapshots[c->stack.snapshot_count - 1];
-    if (paths->count && (r = landed_keep_counting(c->place, &c->stack, e)) == 0)
+    if (paths->count && (r = landed_forget(c->place, &c->stack, paths->at, paths->count, e)) == 0)
         r = leave_rest(c, paths, layer, e);
     if (!paths->count)
         c->stack.open_anew = true;

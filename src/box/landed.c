@@ -391,9 +391,26 @@ int landed_copy(const struct place *from, const struct place *to, struct pale_er
     return r < 0 ? r : write_all(l.dir_fd, dir, &l, e);
 }
 
-int landed_keep_counting(const struct place *p, const struct stack *s, struct pale_err *e)
+static bool is_in(const char *path, const char *const *paths, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t n = strlen(paths[i]);
+        if (strncmp(path, paths[i], n) == 0 && (path[n] == 0 || path[n] == '/'))
+            return true;
+    }
+    return false;
+}
+
+int landed_forget(const struct place *p, const struct stack *s, const char *const *paths, size_t count, struct pale_err *e)
 {
     own_landed l = LANDED_NONE;
+    size_t kept = 0;
     int r = landed_open(p, s, false, &l, e);
-    return r < 0 || l.list_fd < 0 ? r : write_all(l.dir_fd, l.dir_fd, &l, e);
+    if (r < 0 || l.list_fd < 0)
+        return r;
+    for (size_t i = 0; i < l.count; i++)
+        if (!is_in(l.lines[i].path, paths, count))
+            l.lines[kept++] = l.lines[i];
+    l.count = kept;
+    return write_all(l.dir_fd, l.dir_fd, &l, e);
 }

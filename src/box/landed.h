@@ -78,5 +78,5 @@ int landed_import(const struct place *p, uint64_t at_ms, const struct jsonread *
 /* The open layer is empty, so what was landed since it was opened is what the layer below it holds: from now on it counts for that one. */
 int landed_settle(const struct place *p, const struct stack *s, struct pale_err *e) MUST_CHECK;
 
-/* Forgets what does not count for the open layer. */
-int landed_keep_counting(const struct place *p, const struct stack *s, struct pale_err *e) MUST_CHECK;
+/* Forgets what does not count for the open layer, and what was landed at these paths and below them. */
+int landed_forget(const struct place *p, const struct stack *s, const char *const *paths, size_t count, struct pale_err *e) MUST_CHECK;
