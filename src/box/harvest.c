@@ -226,7 +226,7 @@ static int describe_all(void *arg, unsigned step, void *ret, struct pale_err *e)
     int r = landing_run(&l, e);
     /* What both have the same is no difference. What was landed there both have agreed on. */
     for (size_t i = 0; i < d->origin.landed.count; i++)
-        if (!d->origin.landed.lines[i].described) {
+        if (!d->origin.landed.lines[i].described && d->origin.landed.lines[i].kind != LANDED_FORGOTTEN) {
             landed_describe_line(&d->text, &d->origin.landed.lines[i]);
             buf_add_text(&d->text, "\n");
         }

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/number.h"
@@ -24,6 +25,7 @@
 
 static const char *const kinds[] = {[LEAF_NONE] = "none", [LEAF_FILE] = "file", [LEAF_FOLDER] = "folder", [LEAF_LINK] = "link"};
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+static const char forgotten[] = "forgotten";
 
 void landed_done(struct landed *l)
 {
@@ -67,12 +69,15 @@ static bool read_line(char *line, struct landed_line *ret)
         if (at)
             *at++ = 0;
     }
-    *ret = (struct landed_line){.path = words[4], .kind = LEAF_KIND_COUNT};
+    bool known = strcmp(words[1], forgotten) == 0;
+    *ret = (struct landed_line){.path = words[4], .kind = LANDED_FORGOTTEN};
     for (size_t k = 0; k < KINDS; k++)
-        if (strcmp(words[1], kinds[k]) == 0)
+        if (strcmp(words[1], kinds[k]) == 0) {
             ret->kind = (enum leaf_kind)k;
+            known = true;
+        }
     bool has_content = ret->kind == LEAF_FILE || ret->kind == LEAF_LINK;
-    if (at || ret->kind == LEAF_KIND_COUNT || !number_u64(words[0], INT64_MAX, &ret->at_ms) || !number_u64(words[2], 0777, &mode) ||
+    if (at || !known || !number_u64(words[0], INT64_MAX, &ret->at_ms) || !number_u64(words[2], 0777, &mode) ||
         (has_content ? !is_digest(words[3]) : strcmp(words[3], "-") != 0) || !pathtext_read(words[4]))
         return false;
     ret->mode = (mode_t)mode;
@@ -211,7 +216,7 @@ const struct landed_line *landed_find(const struct landed *l, const char *path)
         size_t middle = from + (to - from) / 2;
         int r = strcmp(path, l->lines[middle].path);
         if (r == 0)
-            return &l->lines[middle];
+            return l->lines[middle].kind == LANDED_FORGOTTEN ? NULL : &l->lines[middle];
         *(r < 0 ? &to : &from) = middle + (r > 0);
     }
     return NULL;
@@ -270,7 +275,7 @@ bool landed_describe(struct buf *out, const char *path, const struct threeway_th
 
 void landed_describe_line(struct buf *out, const struct landed_line *n)
 {
-    buf_addf(out, "%s %u %s ", kinds[n->kind], (unsigned)n->mode, n->digest[0] ? n->digest : "-");
+    buf_addf(out, "%s %u %s ", n->kind == LANDED_FORGOTTEN ? forgotten : kinds[n->kind], (unsigned)n->mode, n->digest[0] ? n->digest : "-");
     pathtext_write(out, n->path);
 }
 
@@ -401,16 +406,38 @@ static bool is_in(const char *path, const char *const *paths, size_t count)
     return false;
 }
 
+static void add_anew(struct buf *out, const struct landed_line *line, bool counts, uint64_t now_ms)
+{
+    struct landed_line l = *line;
+    size_t begin = out->len;
+    if (!counts) {
+        l.kind = LANDED_FORGOTTEN;
+        l.mode = 0;
+        l.digest[0] = 0;
+    }
+    buf_addf(out, "%llu ", (unsigned long long)now_ms);
+    landed_describe_line(out, &l);
+    end_line(out, begin);
+}
+
 int landed_forget(const struct place *p, const struct stack *s, const char *const *paths, size_t count, struct pale_err *e)
 {
-    own_landed l = LANDED_NONE;
-    size_t kept = 0;
-    int r = landed_open(p, s, false, &l, e);
-    if (r < 0 || l.list_fd < 0)
+    own_landed l = LANDED_NONE, all = LANDED_NONE;
+    own_buf text = {0};
+    uint64_t now_ms = clock_unix_ms();
+    int r = read_every_line(p, &all, e);
+    if (r < 0 || all.count == 0)
         return r;
-    for (size_t i = 0; i < l.count; i++)
-        if (!is_in(l.lines[i].path, paths, count))
-            l.lines[kept++] = l.lines[i];
-    l.count = kept;
-    return write_all(l.dir_fd, l.dir_fd, &l, e);
+    if ((r = landed_open(p, s, true, &l, e)) < 0)
+        return r;
+    buf_init(&text, LIST_BYTES_MAX);
+    qsort(all.lines, all.count, sizeof(*all.lines), by_path_and_time);
+    for (size_t i = 0; i < all.count; i++) {
+        const struct landed_line *last = landed_find(&l, all.lines[i].path);
+        if (i + 1 == all.count || strcmp(all.lines[i].path, all.lines[i + 1].path) != 0)
+            add_anew(&text, last ? last : &all.lines[i], last && !is_in(last->path, paths, count), now_ms);
+    }
+    if (text.failed)
+        return err_nomem(e);
+    return landed_add(&l, buf_text(&text), e);
 }

@@ -24,10 +24,12 @@
 #define LANDED_FOLDER "landed"
 #define LANDED_TEXT_MAX (1u << 20) /* content of longer files is not kept: they are known by digest alone */
 
+#define LANDED_FORGOTTEN LEAF_KIND_COUNT
+
 struct landed_line {
     const char *path;
     uint64_t at_ms;
-    enum leaf_kind kind;
+    enum leaf_kind kind; /* LANDED_FORGOTTEN: what was landed there before counts no more */
     mode_t mode;
     bool described;          /* for whoever goes through them */
     char digest[SHA256_HEX]; /* of a file's content, or of where a link leads; else "" */
@@ -78,5 +80,6 @@ int landed_import(const struct place *p, uint64_t at_ms, const struct jsonread *
 /* The open layer is empty, so what was landed since it was opened is what the layer below it holds: from now on it counts for that one. */
 int landed_settle(const struct place *p, const struct stack *s, struct pale_err *e) MUST_CHECK;
 
-/* Forgets what does not count for the open layer, and what was landed at these paths and below them. */
+/* Before some paths are discarded, and the layers become one: what counts until now is written down anew, and that nothing counts of the
+ * rest and of these paths. */
 int landed_forget(const struct place *p, const struct stack *s, const char *const *paths, size_t count, struct pale_err *e) MUST_CHECK;

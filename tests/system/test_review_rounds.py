@@ -87,7 +87,7 @@ class Version:
 
     def __init__(self, now, base, since):
         self.now, self.base, self.since, self.landed = now, base, since, False
-        self.others = []  # what the box that it came from may have taken for its base
+        self.others = []  # other bases that are right: of the box that it came from, or what landed of the same version later
         self.foreign = None  # it came with an export, which says what it began with (True) or not
 
 
@@ -423,9 +423,8 @@ class Game:
             return
         theirs = version.now
         bases = [version.base]
-        if version.foreign is not None:
-            bases += version.others
-        elif not version.landed:
+        bases += version.others
+        if version.foreign is None and not version.landed:
             bases += [s[path][0] for s in state.starts if path in s]  # what the project began with, where the user has written the file since
         verdicts = [merge(b, ours, theirs) for b in bases]
         what = (name, path, result, f"base {version.base} ours {ours} theirs {theirs} now {now} landed {version.landed} start {[s.get(path) for s in state.starts]}")
@@ -444,6 +443,9 @@ class Game:
         self.landed += now != ours
         if theirs != version.base and result:  # where both have the same already there is no row, and nothing is written down
             version.base, version.landed, version.foreign = theirs, True, None
+            for kept in self.boxes[name][1].values():
+                if path in kept.files and kept.files[path].now == theirs:
+                    kept.files[path].others.append(theirs)
 
     def step(self):
         if not self.boxes:
