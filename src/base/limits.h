@@ -10,6 +10,13 @@
 /* A path inside or outside a box; the kernel's own limit. */
 #define PATH_BYTES_MAX 4096
 
+/* Folders that hold what a box may write, and mounts beneath it: each is held open, of the thousand descriptors a process usually may have.
+ */
+#define ANCESTORS_MAX 700
+
+/* The kernel's tables of mounts and locks, which everybody on the host may add to. */
+#define MOUNT_TABLE_BYTES_MAX (32u << 20)
+
 /* One name in a folder; the kernel's own limit. */
 #define FILE_NAME_MAX 255
 

@@ -73,7 +73,7 @@ int place_state_dir(char *ret, size_t cap, struct pale_err *e)
     return 0;
 }
 
-static int config_dir(char *ret, size_t cap, struct pale_err *e)
+int place_config_dir(char *ret, size_t cap, struct pale_err *e)
 {
     return xdg("XDG_CONFIG_HOME", ".config", ret, cap, e);
 }
@@ -81,7 +81,7 @@ static int config_dir(char *ret, size_t cap, struct pale_err *e)
 int place_approvals_dir(bool make, char *ret, size_t cap, struct pale_err *e)
 {
     struct stat st;
-    int r = config_dir(ret, cap, e);
+    int r = place_config_dir(ret, cap, e);
     if (r == 0 && strlen(ret) + sizeof("/approvals") > cap)
         r = too_long(e);
     if (r < 0)
@@ -593,25 +593,6 @@ int place_owned(const char *tenant, const char *name, struct place *ret, struct 
         return r;
     r = tenant[0] ? tenant_boxes(tenant, dir, sizeof(dir), e) : user_boxes(dir, sizeof(dir), e);
     return r < 0 ? r : try_place(dir, name, ret, e);
-}
-
-int place_refuse_own(const char *path, struct pale_err *e)
-{
-    char own[4][PATH_BYTES_MAX];
-    int r = place_state_dir(own[0], sizeof(own[0]), e);
-    if (r == 0)
-        r = place_runtime_dir(own[1], sizeof(own[1]), e);
-    if (r == 0)
-        r = place_data_dir(own[2], sizeof(own[2]), e);
-    if (r == 0)
-        r = config_dir(own[3], sizeof(own[3]), e);
-    for (size_t i = 0; r == 0 && i < 4 && !weak_word("own-places"); i++) {
-        char real[PATH_BYTES_MAX];
-        const char *dir = realpath(own[i], real) ? real : own[i];
-        if (path_is_within(path, dir) || path_is_within(dir, path))
-            r = err_set(e, PALE_DENIED, "%s cannot be given to a box: it is, holds or lies in %s, which is pale's own", path, dir);
-    }
-    return r;
 }
 
 bool place_shadows(const struct place *p)

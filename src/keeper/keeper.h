@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/loop.h"
 #include "box/audit.h"
+#include "box/claims.h"
 #include "box/gatemsg.h"
 #include "box/place.h"
 #include "box/proved.h"
@@ -190,10 +191,12 @@ struct keeper {
     struct policy policy;
     struct ids ids;
     char runtime_dir[RUNTIME_BYTES_MAX + 1], etc_dir[RUNTIME_BYTES_MAX + 64];
-    char user_dir[PATH_BYTES_MAX];                           /* the user's state folder */
-    int box_lock, folder_lock, etc_lock, claims, image_lock; /* held while the box lives */
-    int ids_home;  /* where the box's user namespace was made, for our successor too; -1: in ours */
-    int policy_fd; /* until what was read is sure to be on the disk */
+    char user_dir[PATH_BYTES_MAX];                   /* the user's state folder */
+    int box_lock, folder_lock, etc_lock, image_lock; /* held while the box lives */
+    struct claims claims;                            /* the same */
+    struct loop_source claim_places;                 /* who starts another box asks where our claimed folders are */
+    int ids_home;                                    /* where the box's user namespace was made, for our successor too; -1: in ours */
+    int policy_fd;                                   /* until what was read is sure to be on the disk */
     /* the wall */
     struct wall wall;
     uint64_t scratch_bytes;
@@ -334,6 +337,11 @@ void freeze_resume(struct keeper *k);
 void freeze_end(struct keeper *k);
 /* "frozen" or "running" */
 const char *freeze_name(const struct keeper *k);
+
+/* --- claiming.c: claims on host folders --- */
+/* Claims the box's own folder and these. Before the keeper locks itself up. */
+int claiming_take(struct keeper *k, const char *const *paths, size_t count, struct pale_err *e) MUST_CHECK;
+void claiming_drop(struct keeper *k);
 
 /* --- warding.c: the guard of a live project --- */
 bool warding_is_needed(const struct keeper *k);

@@ -33,8 +33,9 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "box/allot.h"
-#include "box/claims.h"
 #include "box/cutoff.h"
+#include "box/hidden.h"
+#include "box/ownplaces.h"
 #include "box/identity.h"
 #include "box/place.h"
 #include "box/stack.h"
@@ -178,7 +179,8 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     k->next = next;
     k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = k->wayout.source.fd = -1;
     k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1, .go_fd = -1, .user_ns = -1, .mount_ns = -1};
-    k->etc_lock = k->claims = k->image_lock = k->policy_fd = k->disk_fd = k->box_lock = k->folder_lock = -1;
+    k->etc_lock = k->image_lock = k->policy_fd = k->disk_fd = k->box_lock = k->folder_lock = -1;
+    k->claims = (struct claims)CLAIMS_NONE;
     k->ids_home = home && fcntl(IDS_HOME, F_SETFD, FD_CLOEXEC) == 0 ? IDS_HOME : -1;
     proof_init(&k->proof);
     scope_init(&k->scope);
@@ -338,6 +340,9 @@ static int start_wall(struct keeper *k, const struct buf *list, struct pale_err 
     own_strata strata = {0};
     if ((r = strata_find(k, list, &strata, e)) < 0)
         return r;
+    own_hidden hidden = {0};
+    if ((r = hidden_find(&k->policy, &hidden, e)) < 0)
+        return r;
     own_fd hand = -1;
     if (wayout_is_needed(k) && (r = wayout_start(k, &hand, e)) < 0)
         return r;
@@ -357,6 +362,8 @@ static int start_wall(struct keeper *k, const struct buf *list, struct pale_err 
         .init_path = init,
         .scratch_bytes = k->scratch_bytes,
         .weaken = k->weaken,
+        .hidden = hidden.path,
+        .hidden_count = hidden.count,
         .ahead = list,
         .admit = admit,
         .admit_arg = &k->cgroup,
@@ -476,10 +483,6 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     int r = place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
     if (r < 0)
         return r;
-    /* What a project's box writes is in its state folder. */
-    bool has_own = k->data_dir && !strstr(k->data_dir, "/.pale/");
-    if (has_own)
-        paths[n++] = k->data_dir;
     if (p->project == PROJECT_LIVE && p->project_path)
         paths[n++] = p->project_path;
     for (size_t i = 0; i < p->write.count && n < POLICY_LIST_MAX; i++)
@@ -487,18 +490,11 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     for (size_t i = 0; i < p->volume_count && n < 2 * POLICY_LIST_MAX; i++)
         if (p->volumes[i].writable)
             paths[n++] = p->volumes[i].host;
-    for (size_t i = has_own ? 1 : 0; r == 0 && i < n; i++)
-        r = place_refuse_own(paths[i], e);
-    for (size_t i = 0; r == 0 && i < p->read.count; i++)
-        r = place_refuse_own(p->read.item[i], e);
-    for (size_t i = 0; r == 0 && i < p->volume_count; i++)
-        r = place_refuse_own(p->volumes[i].host, e);
-    if (r == 0 && p->project != PROJECT_NONE && p->project_path)
-        r = place_refuse_own(p->project_path, e);
+    if (r == 0)
+        r = ownplaces_refuse(p, e);
     if (r < 0)
         return r;
-    const struct claim c = {.id = k->id, .name = k->name, .paths = paths, .count = n, .wide = n > 1 || !has_own};
-    return n ? claims_take(k->runtime_dir, &c, &k->claims, e) : 0;
+    return claiming_take(k, paths, n, e);
 }
 
 static int stage_ground(struct keeper *k, struct pale_err *e)
@@ -648,7 +644,7 @@ static void clean_up(struct keeper *k)
         own_close(&k->audit.fd);
     if (k->audit.fd >= 0)
         audit_close(&k->audit);
-    claims_drop(k->runtime_dir, k->id, &k->claims);
+    claiming_drop(k);
     if (k->socket_path && k->listener.fd >= 0)
         unlink(k->socket_path); /* still ours only if nobody was turned away */
 }

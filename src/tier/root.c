@@ -357,34 +357,44 @@ int root_attach_scratch(const struct wall_plan *plan, int root, int scratch, con
     return r;
 }
 
-/* The project's .pale holds other boxes' homes: no box sees any of it. */
-static int cover_project(const struct wall_plan *plan, int root, struct pale_err *e)
+/* Covers a folder of the box by an empty one, if it is there. */
+static int cover(const struct wall_plan *plan, int root, const char *target, struct pale_err *e)
 {
-    const struct policy *p = plan->policy;
-    char path[PATH_BYTES_MAX];
-    if (!path_join(path, sizeof(path), p->project_path + 1, ".pale"))
-        return err_set(e, PALE_BAD_INPUT, "path too long: %s", p->project_path);
-    own_fd pale = fd_open_beneath(root, path, O_PATH | O_DIRECTORY, 0);
-    if (pale < 0)
-        return 0;
+    own_fd there = fd_open_beneath(root, target + 1, O_PATH | O_DIRECTORY, 0);
+    if (there < 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : err_os(e, "hide %s", target);
     own_fd empty = mounts_copy(root, plan->image_root ? &IMAGEROOT_EMPTY[1] : "etc/skel", e);
-    return empty < 0 ? empty : mounts_attach(empty, root, path, e);
+    return empty < 0 ? empty : mounts_attach(empty, root, target + 1, e);
+}
+
+/* A .pale tells of other boxes: no box sees any of it, neither that of a folder it is shown nor those of projects further down. */
+static int cover_projects(const struct wall_plan *plan, const struct root_sources *s, int root, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < s->count; i++) {
+        if (!s->mounts[i].is_dir || !path_join(path, sizeof(path), s->mounts[i].target, ".pale"))
+            continue;
+        bool is_own = plan->policy->project_path && strcmp(s->mounts[i].target, plan->policy->project_path) == 0;
+        if (is_own || !weak_word("projects"))
+            r = cover(plan, root, path, e);
+    }
+    for (size_t i = 0; r == 0 && i < plan->hidden_count && !weak_word("projects"); i++)
+        r = cover(plan, root, plan->hidden[i], e);
+    return r;
 }
 
 int root_attach_user_mounts(const struct wall_plan *plan, int root, struct root_sources *s, int project_fd, struct pale_err *e)
 {
-    const struct policy *p = plan->policy;
     int r = 0;
     for (size_t i = 0; r == 0 && i < s->count; i++) {
         r = mounts_attach(s->mounts[i].fd >= 0 ? s->mounts[i].fd : project_fd, root, s->mounts[i].target + 1, e);
         if (r < 0 && is_inside_another(s, i))
             err_prefix(e, "%s lies inside another mounted folder and must exist there", s->mounts[i].target);
     }
-    if (is_weak(plan->weaken, WEAKEN_GUARD))
+    if (r < 0 || is_weak(plan->weaken, WEAKEN_GUARD))
         return r;
-    if (r == 0 && p->project != PROJECT_NONE && p->project_path)
-        r = cover_project(plan, root, e);
-    return r;
+    return cover_projects(plan, s, root, e);
 }
 
 int root_hang(int root, struct pale_err *e)
