@@ -423,9 +423,9 @@ def overwritten_by(pale, project, way):
         pale.ok("snapshot", "pa", "s")
         pale.ok("fork", "--at", "s", "pa", "pb")
     elif way == "import":
-        pale.ok("export", "--plain", "-o", project.parent / "x.tar", "pa", cwd=project)
-        pale.ok("import", "--project-path", project, project.parent / "x.tar", "pb")
-        (project.parent / "x.tar").unlink()
+        pale.ok("export", "--plain", "-o", pale.root / "x.tar", "pa", cwd=project)
+        pale.ok("import", "--project-path", project, pale.root / "x.tar", "pb")
+        (pale.root / "x.tar").unlink()
     else:
         pale.ok("snapshot", "pa", "s")
         text(pale, "pa", f"echo 2 > {project}/new")
@@ -668,10 +668,10 @@ def test_a_look_at_the_state_of_a_repository_changes_nothing(pale, project, swit
 def test_an_export_says_what_its_files_began_with(pale, project):
     pale.create("m", "--project", "review", cwd=project)
     text(pale, "m", f"cd {project}; echo 1 >> a; rm gone; echo n > new; echo 2 >> dir/old")
-    pale.ok("export", "--plain", "-o", project.parent / "x.tar", "m", cwd=project)
+    pale.ok("export", "--plain", "-o", pale.root / "x.tar", "m", cwd=project)
     (project / "dir" / "old").write_text("mine\n")
-    pale.ok("import", "--project-path", project, project.parent / "x.tar", "n")
-    (project.parent / "x.tar").unlink()
+    pale.ok("import", "--project-path", project, pale.root / "x.tar", "n")
+    (pale.root / "x.tar").unlink()
     assert results(pale, "n") == {"a": "landed", "gone": "landed", "new": "landed", "dir/old": "conflict"}
     text(pale, "n", f"echo 2 >> {project}/a")
     assert results(pale, "n") == {"a": "landed", "dir/old": "conflict"}
