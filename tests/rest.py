@@ -15,8 +15,8 @@ import urllib.parse
 
 from harness import TIMEOUT, kill_quietly, processes_of, wait_until
 
-CODES = {"bad-input", "conflict", "not-found", "exists", "denied", "busy", "limit", "timeout", "unsupported", "corrupt", "protocol", "gone", "os",
-         "no-memory", "internal"}
+CODES = {"bad-input", "not-found", "exists", "denied", "busy", "limit", "timeout", "unsupported", "corrupt", "protocol", "gone", "os",
+         "no-memory", "internal", "conflict", "no-space"}
 
 
 def quote(text):

@@ -92,7 +92,7 @@ static int tell(const struct place *p, const char *from, const char *caller, str
     char path[PATH_BYTES_MAX];
     struct audit a;
     snprintf(path, sizeof(path), "%s/audit", p->state);
-    int r = audit_open(&a, path, false, p->name, p->id, e);
+    int r = audit_open(&a, path, AUDIT_BOX, p->name, p->id, e);
     if (r < 0)
         return r;
     a.caller = caller;

@@ -28,7 +28,7 @@ int imageuse_tell(const char *event, const char *name, const char *digest, const
     if (r < 0)
         return r;
     snprintf(path, sizeof(path), "%s/runs.audit", dir);
-    if ((r = audit_open(&a, path, true, "", "", e)) < 0)
+    if ((r = audit_open(&a, path, AUDIT_SHARED, "", "", e)) < 0)
         return r;
     a.caller = caller;
     struct json *j = audit_begin(&a, event);
@@ -115,7 +115,7 @@ static int look_at_box(void *arg, const struct place *p)
         return r;
     if (!policy.image || !asks_for(g, policy.image))
         return 0;
-    return err_set(g->e, PALE_BUSY, "the box %s is made on the image %s; remove the box first (its state: %s)", p->name, policy.image,
+    return err_set(g->e, PALE_CONFLICT, "the box %s is made on the image %s; remove the box first (its state: %s)", p->name, policy.image,
                    p->state);
 }
 

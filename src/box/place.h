@@ -25,6 +25,9 @@ struct place {
     bool lost;                     /* its data folder is not where it was, or it is half made or half removed (place_any) */
 };
 
+/* What the name of a folder that is being removed begins with; its id follows. */
+#define PLACE_GONE ".gone-"
+
 enum place_scope { SCOPE_ANY, SCOPE_PROJECT, SCOPE_USER };
 
 /* Finds a box that was made here, by its name, or, if there is none of that name, by its id. PALE_CONFLICT: there is something of that

@@ -182,7 +182,7 @@ static int tell_json(const struct known *k)
 {
     static const char *const keys[] = {"name",      "id",         "scope",    "tenant", "state", "data",
                                        "state_dir", "keeper_pid", "init_pid", "jobs",   "ended", "memory_limit_held_by",
-                                       "cut"};
+                                       "cut",       "audit_gaps"};
     own_buf b = {0};
     struct json j;
     buf_init(&b, FAR_ANSWER_MAX);
@@ -219,6 +219,8 @@ static int tell_people(struct known *k)
     line(&k->box, "state", "state", "");
     line(&k->box, "data", "data", "");
     line(&k->box, "audit", "state_dir", "/audit");
+    if (far_number(&k->box, "audit_gaps"))
+        printf("          records of it are missing: `pale audit --verify` says which\n");
     if (far_number(&k->box, "keeper_pid"))
         printf("keeper    pid %llu, init %llu, %llu running, %llu ended\n", (unsigned long long)far_number(&k->box, "keeper_pid"),
                (unsigned long long)far_number(&k->box, "init_pid"), (unsigned long long)far_number(&k->box, "jobs"),

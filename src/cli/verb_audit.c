@@ -54,6 +54,8 @@ static int tell_check(struct args *a, const struct audit_check *check, uint64_t 
         json_bool(&j, "good", c.good);
         json_u64(&j, "records", c.records);
         json_u64(&j, "torn", c.torn);
+        json_u64(&j, "gaps", c.gaps);
+        json_u64(&j, "missing", c.missing);
         json_text(&j, "head", c.head);
         json_u64(&j, "checkpoint", checkpoint);
         if (!c.good) {
@@ -77,11 +79,11 @@ static int verify(struct args *a, const char *path)
 {
     struct audit_check c;
     struct audit_anchor anchor = {0};
-    struct place p;
+    struct place p = {0};
     struct pale_err e;
     if (!args_has(a, "runs") && (lookup_box(a, a->word[0], &p, &e) < 0 || checkpoint_find(life_born(&p), &anchor, &e) < 0))
         return cli_fail(a, &e);
-    if (audit_verify(path, anchor.seq ? &anchor : NULL, &c, &e) < 0)
+    if (audit_verify(path, anchor.seq ? &anchor : NULL, p.id[0] ? p.id : NULL, &c, &e) < 0)
         return cli_fail(a, &e);
     return tell_check(a, &c, anchor.seq);
 }

@@ -8,6 +8,8 @@
 
 #include "base/number.h"
 #include "base/own.h"
+#include "base/path.h"
+#include "box/audit.h"
 #include "box/cutoff.h"
 #include "box/gc.h"
 #include "box/identity.h"
@@ -386,6 +388,13 @@ static bool ask_network(const struct place *p, struct shown_net *ret)
     return reach_box(&r, p, false, &e) == 0 && shown_net_ask(&r, ret, &e) == 0 && ret->has_network;
 }
 
+/* Records of gaps that its log has; the head file tells, the log itself is not read. */
+static uint64_t gaps_of(const struct place *p)
+{
+    char path[PATH_BYTES_MAX];
+    return path_join(path, sizeof(path), p->state, "audit") ? audit_gaps(path) : 0;
+}
+
 static int run_inspect(struct args *a)
 {
     static struct shown_net net;
@@ -426,6 +435,8 @@ static int run_inspect(struct args *a)
         }
         if (cut[0])
             json_text(&j, "cut", cut);
+        if (gaps_of(&p))
+            json_u64(&j, "audit_gaps", gaps_of(&p));
         if (counted)
             shown_net_json(&net, &j, "network");
         json_text(&j, "policy_digest", digest);
@@ -437,6 +448,8 @@ static int run_inspect(struct args *a)
     }
     printf("name      %s\nid        %s\nscope     %s\nstate     %s\ndata      %s\naudit     %s/audit\n", p.name, p.id,
            p.project ? "project" : "user", state_of(up, &info), p.data, p.state);
+    if (gaps_of(&p))
+        printf("          records of it are missing: `pale audit --verify %s` says which\n", p.name);
     if (up)
         printf("keeper    pid %llu, init %llu, %llu running, %llu ended\nmemory    held by %s\n", (unsigned long long)info.keeper_pid,
                (unsigned long long)info.init_pid, (unsigned long long)info.jobs, (unsigned long long)info.ended, info.memory_by);

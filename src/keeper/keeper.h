@@ -30,6 +30,8 @@
 #define JOBS_REMEMBERED 256
 /* Output that is kept of a job that lasts, with the heads of its pieces. */
 #define JOB_LOG_MAX (64ull << 20)
+/* … and of all commands of a box together, beside what limits.disk holds. */
+#define JOB_LOGS_MAX (256ull << 20)
 #define JOB_KEY_MAX 128
 /* How long init may take to end a command before the whole box is ended instead. */
 #define KILL_GRACE_MS 5000
@@ -69,6 +71,8 @@ struct kjob {
     uint16_t chan;
     enum job_state state;
     bool detached; /* nobody listened when it was started */
+    bool once;     /* it lasts, but its output does not, once its client has it; … */
+    bool brief;    /* … and of more than EXEC_BRIEF_BYTES it has not all */
     bool lasts;    /* … or whoever did may leave: its output is in the log, its end is remembered */
     bool takes_input, tty, killed, timed_out, out_of_memory, out_of_cpu;
     struct client *client;
@@ -83,6 +87,7 @@ struct kjob {
     uint64_t in_credit;   /* input bytes init is ready for */
     bool in_ended;
     uint64_t out_bytes, dropped_bytes, in_bytes;
+    uint64_t err_bytes, err_beside; /* of out_bytes: of standard error; and what of that came beside the bound */
     struct spool log;
     uint8_t asked[SHA256_BYTES]; /* the request, if it had a key */
     char key[JOB_KEY_MAX + 1];
@@ -235,6 +240,7 @@ struct keeper {
     struct kjob *by_chan[JOBS_MAX];
     size_t job_count, running;
     uint64_t next_job, ended;
+    uint64_t log_growth; /* of all logs of commands since their sum was looked at */
 };
 
 /* --- wire.c: the side of init --- */
@@ -419,6 +425,8 @@ void result_set(struct kjob *j, const struct msg_exit *x);
 void result_audit(struct kjob *j);
 
 /* --- joblog.c: output of jobs that last --- */
+/* Lets go of what a job has printed. */
+void joblog_release(struct kjob *j);
 int joblog_open(struct kjob *j, struct pale_err *e) MUST_CHECK;
 void joblog_add(struct kjob *j, bool is_err, const uint8_t *p, size_t n);
 /* The client reads from there on; it is told where that is. */

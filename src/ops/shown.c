@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/quote.h"
+#include "box/audit.h"
 #include "box/cutoff.h"
 #include "ops/base64.h"
 #include "ops/world.h"
@@ -87,6 +88,10 @@ void shown_one(struct json *j, struct call *c, const struct core_box *b)
         json_u64(j, "keeper_pid", w->keeper_pid);
         json_u64(j, "init_pid", w->init_pid);
     }
+    char log[PATH_BYTES_MAX + BOX_ID_LEN + 16];
+    snprintf(log, sizeof(log), "%s/boxes/%s/audit", c->world->fleet.state_dir, b->id);
+    if (b->id[0] && audit_gaps(log))
+        json_u64(j, "audit_gaps", audit_gaps(log));
     if (all && place_by_id(b->id, &p, NULL) == 0) {
         json_text(j, "data", p.data);
         json_text(j, "state_dir", p.state);

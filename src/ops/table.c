@@ -360,6 +360,7 @@ static const struct op_field health_shape[] = {
     {"boxes", KIND_NUMBER, true, 0, "that the caller sees", IN_BODY, NULL},
     {"live", KIND_NUMBER, false, 0, "that run; for operators", IN_BODY, NULL},
     {"pid", KIND_NUMBER, false, 0, "of the daemon; for operators", IN_BODY, NULL},
+    {"state_dir", KIND_TEXT, false, 0, "the state folder that it serves; for operators", IN_BODY, NULL},
     END,
 };
 
@@ -376,6 +377,7 @@ static const struct op_field box_shape[] = {
     {"cut", KIND_TEXT, false, 0, "if it is cut off from every network: by quarantine, panic, or both", IN_BODY, NULL},
     {"network", KIND_OBJECT, false, 0, "what was counted, while it runs and has one; of one box", IN_BODY, "Network"},
     {"ended", KIND_NUMBER, false, 0, "commands that have, since it runs; of one box", IN_BODY, NULL},
+    {"audit_gaps", KIND_NUMBER, false, INT64_MAX, "if its audit log has gaps: how many; of one box", IN_BODY, NULL},
     {"memory_limit_held_by", KIND_TEXT, false, 0, "while it runs; of one box", IN_BODY, NULL},
     {"keeper_pid", KIND_NUMBER, false, 0, "while it runs; of one box, for operators", IN_BODY, NULL},
     {"init_pid", KIND_NUMBER, false, 0, "while it runs; of one box, for operators", IN_BODY, NULL},

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <grp.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -144,9 +145,26 @@ int root_open_private_sources(const struct wall_plan *plan, struct root_sources 
     return r;
 }
 
+struct opening {
+    const struct wall_plan *plan;
+    struct root_sources *sources;
+};
+
+static int open_now(void *arg, struct pale_err *e)
+{
+    const struct opening *o = arg;
+    return root_open_private_sources(o->plan, o->sources, e);
+}
+
 int root_open_sources(const struct wall_plan *plan, struct root_sources *s, struct pale_err *e)
 {
-    return root_open_private_sources(plan, s, e);
+    /* The box's root has no power over what belongs to a group that is not mapped; the user has. */
+    bool as_user = plan->ids.kind == IDS_RANGE && plan->ids.by_helper;
+    struct opening o = {plan, s};
+    int r = as_user ? root_as_user(plan, open_now, &o, e) : open_now(&o, e);
+    if (r == 0 && plan->ids.kind == IDS_RANGE && setgroups(0, NULL) < 0)
+        r = err_os(e, "give up the host's groups");
+    return r;
 }
 
 int root_make_dirs(int root, const char *rel, size_t len, struct pale_err *e)

@@ -178,6 +178,8 @@ struct msg_deed_done {
 void msg_deed_done_write(const struct msg_deed_done *m, struct record_writer *w);
 bool msg_deed_done_parse(const void *p, size_t n, struct msg_deed_done *ret);
 
+#define EXEC_BRIEF_BYTES (1u << 20)
+
 enum exec_flag {
     EXEC_TTY = 1,
     EXEC_STDIN = 2,
@@ -185,7 +187,9 @@ enum exec_flag {
     EXEC_BUILTIN = 8, /* argv[0] names a function of pale-init, run under the command's own confinement */
     EXEC_SHARE = 16,  /* stderr goes where stdout goes */
     EXEC_LAST = 32,   /* client to keeper only: it outlives this connection, and its output is kept for who attaches */
-    EXEC_FLAGS_ALL = 63,
+    EXEC_ONCE = 64,   /* with EXEC_LAST: nobody comes back for its output, which is let go once this client has it */
+    EXEC_BRIEF = 128, /* … if it is no more than EXEC_BRIEF_BYTES: of more this client has the beginning */
+    EXEC_FLAGS_ALL = 255,
 };
 
 struct msg_exec {

@@ -332,7 +332,7 @@ def test_json_of_ps_kill_wait(pale, box):
                                          (["version", "--json"], {"version", "wire"}),
                                          (["prove", "--json", "b"], None), (["policy", "show", "--json", "b"], None),
                                          (["policy", "ask", "--json", "b", "read", "/usr/bin/ls"], {"allowed", "verdict", "rule", "reason"}),
-                                         (["audit", "--verify", "--json", "b"], {"good", "records", "torn", "head", "checkpoint"}),
+                                         (["audit", "--verify", "--json", "b"], {"good", "records", "torn", "gaps", "missing", "head", "checkpoint"}),
                                          (["files", "--json", "b", "/"], None)])
 def test_json_of_the_rest(pale, box, args, fields):
     r = pale.json(*args)
@@ -342,7 +342,7 @@ def test_json_of_the_rest(pale, box, args, fields):
 def test_json_of_audit_is_one_record_per_line(pale, box):
     pale.exec(box, "true")
     rows = [json.loads(line) for line in pale.ok("audit", "--json", box).out.splitlines()]
-    assert [r["event"] for r in rows][:4] == ["box.start", "box.receipt", "exec", "exec.end"]
+    assert [r["event"] for r in rows][:5] == ["box.made", "box.start", "box.receipt", "exec", "exec.end"]
 
 
 @pytest.mark.parametrize("args", [["exec", "--json", "none", "--", "true"], ["inspect", "--json", "none"], ["ps", "--json", "none"],

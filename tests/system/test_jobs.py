@@ -211,8 +211,8 @@ def audit_file(pale, box):
 
 def edit(lines, how):
     if how == "change":
-        assert b"true" in lines[1]
-        lines[1] = lines[1].replace(b"true", b"TRUE")
+        at = next(i for i, line in enumerate(lines) if b"true" in line)
+        lines[at] = lines[at].replace(b"true", b"TRUE")
     elif how == "remove":
         del lines[2]
     elif how == "swap":

@@ -174,7 +174,7 @@ def test_stop_ends_commands_and_keeps_files(api):
 def test_a_box_gets_another_name(api):
     api.make("b")
     api.write("b", "/home/agent/kept", b"kept")
-    api.bad("POST", "/v1/boxes/b/rename", {"name": "c"}, 429, "busy")
+    api.bad("POST", "/v1/boxes/b/rename", {"name": "c"}, 409, "conflict")
     api.good("POST", "/v1/boxes/b/stop")
     api.make("taken", start=False)
     api.bad("POST", "/v1/boxes/b/rename", {"name": "taken"}, 409, "exists")
@@ -474,8 +474,8 @@ def test_policy_is_shown_narrowed_and_changed(api):
 
 def test_policy_of_a_running_box_does_not_change(api, b):
     before = api.good("GET", "/v1/boxes/b/policy")
-    api.bad("PUT", "/v1/boxes/b/policy", {"set": {"limits.memory": "1G"}}, 429, "busy")
-    api.bad("POST", "/v1/boxes/b/policy/narrow", {"set": {"limits.memory": "64M"}}, 429, "busy")
+    api.bad("PUT", "/v1/boxes/b/policy", {"set": {"limits.memory": "1G"}}, 409, "conflict")
+    api.bad("POST", "/v1/boxes/b/policy/narrow", {"set": {"limits.memory": "64M"}}, 409, "conflict")
     assert api.good("GET", "/v1/boxes/b/policy") == before
 
 
