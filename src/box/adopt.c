@@ -265,6 +265,8 @@ static int give_new_id(const struct adopt_order *o, const struct place *p, const
     if (r == 0)
         r = find_list(new, p->id, &s, e);
     memcpy(s.box, new->id, sizeof(s.box));
+    if (s.open_born_ns == 0)
+        s.open_born_ns = STACK_LONG_AGO; /* older than this id, and nobody can say how old */
     if (r == 0)
         r = stack_save(new, &s, e);
     if (r == 0)

@@ -12,6 +12,7 @@
 #include "box/allot.h"
 #include "box/audit.h"
 #include "box/copying.h"
+#include "box/landed.h"
 #include "box/layerdir.h"
 #include "box/reach.h"
 #include "wire/frame.h"
@@ -386,7 +387,7 @@ static int second_pass(const struct place *p, struct copying *x, uint64_t *ret_p
 
 int change_copy_open(struct change *c, int *ret, uint64_t *ret_pause_us, struct pale_err *e)
 {
-    struct stack_layer l = {.below = c->stack.below_open, .anew = c->stack.open_anew};
+    struct stack_layer l = {.below = c->stack.below_open, .anew = c->stack.open_anew, .born_ns = c->stack.open_born_ns};
     own_copying x;
     copying_init(&x);
     int r = open_on(c, l.id, false, e);
@@ -429,6 +430,8 @@ int change_find_point(struct change *c, const char *at, int *ret, struct pale_er
     }
     int r = change_is_empty(c, &empty, e);
     *ret = c->stack.below_open;
+    if (r == 0 && empty)
+        r = landed_settle(c->place, &c->stack, e);
     if (r < 0 || empty)
         return r;
     uint64_t pause;

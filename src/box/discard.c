@@ -12,8 +12,10 @@
 #include "base/own.h"
 #include "base/quote.h"
 #include "box/change.h"
+#include "box/landed.h"
 #include "box/layerdir.h"
 #include "box/review.h"
+#include "box/start.h"
 #include "tree/compare.h"
 #include "tree/uncover.h"
 #include "tree/weld.h"
@@ -116,9 +118,22 @@ static int fill(const struct review *v, const struct review_paths *paths, int to
     return r;
 }
 
+/* What is left began with the first of the layers that it is left of. */
+static uint64_t oldest_birth(const struct stack *s, int layer)
+{
+    uint64_t born = 0;
+    for (; layer != STACK_NONE; layer = s->layers[layer].below) {
+        born = s->layers[layer].born_ns;
+        if (born == 0 || s->layers[layer].anew)
+            break;
+    }
+    return born;
+}
+
 static int leave_rest(struct change *c, const struct review_paths *paths, int layer, struct pale_err *e)
 {
-    struct stack_layer l = {.below = layer, .closed_ms = clock_unix_ms(), .anew = true, .rest = true};
+    struct stack_layer l = {
+        .below = layer, .closed_ms = clock_unix_ms(), .anew = true, .rest = true, .born_ns = oldest_birth(&c->stack, layer)};
     own_review v = {.base_fd = -1};
     own_fd to = -1;
     int r = stack_new_id(l.id, e);
@@ -167,10 +182,11 @@ static int throw_away(struct change *c, const struct review_paths *paths, char r
     if (r < 0)
         return r;
     struct stack_snapshot kept = c->stack.snapshots[c->stack.snapshot_count - 1];
-    if (paths->count)
+    if (paths->count && (r = landed_forget(c->place, &c->stack, paths->at, paths->count, e)) == 0)
         r = leave_rest(c, paths, layer, e);
-    else
+    if (!paths->count)
         c->stack.open_anew = true;
+    c->stack.open_born_ns = stack_now_ns();
     if (r == 0)
         r = change_save(c, e);
     if (r == 0)
@@ -197,5 +213,7 @@ int discard_run(const struct place *p, struct discard *d, struct pale_err *e)
     if (r < 0 || !any || (r = change_halt(&c, d->force ? STOP_ANY : STOP_EMPTY, e)) < 0)
         return r;
     r = throw_away(&c, &paths, d->kept, e);
+    if (r == 0 && !paths.count)
+        start_look(p, &c.policy);
     return change_resume(&c, r, &pause, e);
 }

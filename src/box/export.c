@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "box/change.h"
+#include "box/harvest.h"
 #include "box/layerdir.h"
 #include "box/layerwork.h"
 #include "box/tidy.h"
@@ -25,6 +26,7 @@ static const enum wall_part order[] = {PART_HOME, PART_PROJECT, PART_ROOT, PART_
 struct chain {
     char (*ids)[LAYER_ID_LEN + 1];
     size_t count, project_from;
+    char top[LAYER_ID_LEN + 1]; /* the layer of the point; "": there is none */
 };
 
 static void chain_done(struct chain *c)
@@ -44,6 +46,8 @@ static int read_chain(const struct stack *s, int layer, struct chain *ret, struc
             return err_set(e, PALE_CORRUPT, "layer %s holds what no box can make (%s); export an older snapshot with --at",
                            s->layers[at].id, s->layers[at].poison);
     ret->count = stack_chain(s, layer, ids);
+    if (layer != STACK_NONE)
+        memcpy(ret->top, s->layers[layer].id, sizeof(ret->top));
     ret->project_from = stack_project_from(s, layer);
     for (size_t i = 0; i < ret->count; i++)
         memcpy(ret->ids[i], ids[i], sizeof(ret->ids[i]));
@@ -153,6 +157,16 @@ static int measure(struct export *x, const struct export_order *o, struct pale_e
     return r;
 }
 
+/* What is not known is not carried: then the import tells conflicts. */
+static int find_bases(struct export *x, const struct chain *c, struct buf *ret, struct pale_err *e)
+{
+    own_stack s = {0};
+    if (x->policy.project != PROJECT_REVIEW || !x->policy.project_path || !c->top[0])
+        return 0;
+    int r = stack_load(&x->place, &s, e), layer = r < 0 ? STACK_NONE : stack_find_layer(&s, c->top);
+    return r < 0 || layer == STACK_NONE ? r : harvest_bases(&x->place, &s, layer, ret, e);
+}
+
 int export_open(struct export *x, const struct place *p, const struct export_order *o, struct pale_err *e)
 {
     CLEANUP(chain_done) struct chain chain = {0};
@@ -176,8 +190,15 @@ int export_open(struct export *x, const struct place *p, const struct export_ord
     snprintf(x->bill.id, sizeof(x->bill.id), "%s", p->id);
     snprintf(x->bill.snapshot, sizeof(x->bill.snapshot), "%s", o->at ? o->at : "");
     x->bill.created_ms = clock_unix_ms();
+    own_buf bases = {0};
+    buf_init(&bases, WAYBILL_BASES_MAX);
+    if ((r = find_bases(x, &chain, &bases, e)) < 0)
+        return err_prefix(e, "find out what the project's files began with");
+    x->bill.bases_text = buf_text(&bases);
     buf_init(&x->text, WAYBILL_BYTES_MAX);
-    return waybill_write(&x->bill, &x->policy, &x->text, e);
+    r = waybill_write(&x->bill, &x->policy, &x->text, e);
+    x->bill.bases_text = NULL;
+    return r;
 }
 
 void export_close(struct export *x)

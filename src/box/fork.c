@@ -10,7 +10,9 @@
 #include "box/audit.h"
 #include "box/change.h"
 #include "box/cutoff.h"
+#include "box/landed.h"
 #include "box/layerdir.h"
+#include "box/start.h"
 
 /* What every fork stands on: the layers below a point, with no snapshot's name of the parent's. */
 static int copy_below(const struct stack *from, int layer, struct stack *ret, struct pale_err *e)
@@ -38,6 +40,7 @@ static int share_all(const struct place *p, const struct layerdir_pool *pool, co
 
 struct lineage {
     const struct change *change;
+    const struct stack *below;
     const struct fork_order *order;
 };
 
@@ -50,6 +53,12 @@ static int tell_lineage(const void *arg, const struct place *fork, struct pale_e
     char path[PATH_BYTES_MAX];
     struct audit a;
     struct audit_anchor head = {0};
+    /* What the versions in its layers began with, and what was landed of them. */
+    int known = landed_copy(c->place, fork, e);
+    if (known == 0)
+        known = start_copy(c->place, fork, l->below, e);
+    if (known < 0)
+        return known;
     snprintf(path, sizeof(path), "%s/audit", c->place->state);
     int r = audit_head(path, &head, e);
     snprintf(path, sizeof(path), "%s/audit", fork->state);
@@ -92,7 +101,7 @@ static int make_one(const struct change *c, const struct fork_order *o, unsigned
                     struct pale_err *e)
 {
     char name[BOX_NAME_MAX + 1];
-    const struct lineage lineage = {c, o};
+    const struct lineage lineage = {c, below, o};
     const struct life_order order = {
         .name = name,
         .beside = o->beside ? o->beside : c->place,
@@ -105,7 +114,25 @@ static int make_one(const struct change *c, const struct fork_order *o, unsigned
     int r = fork_name(o, i, name, e);
     if (r == 0)
         r = stack_new_id(below->open, e);
+    below->open_born_ns = stack_now_ns();
     return r < 0 ? r : life_make(&order, ret, e);
+}
+
+/* Does the review of a project begin with the forks? It does where there are no layers, or none with anything of it: those of a live one.
+ */
+static bool begins_review(struct change *c, const struct fork_order *o, struct stack *below)
+{
+    if (c->policy.project == PROJECT_LIVE && !o->beside) {
+        c->policy.project = PROJECT_REVIEW;
+        below->open_anew = c->policy.project_path != NULL;
+    }
+    return below->open_anew || below->layer_count == 0;
+}
+
+static void look_all(const struct place *forks, unsigned count, const struct policy *policy)
+{
+    for (unsigned i = 0; i < count; i++)
+        start_look(&forks[i], policy);
 }
 
 int fork_make(const struct place *p, const struct fork_order *o, struct place *ret, struct pale_err *e)
@@ -138,12 +165,13 @@ int fork_make(const struct place *p, const struct fork_order *o, struct place *r
         r = share_all(p, &pool, &below, e);
     if (r == 0 && o->beside)
         r = adopt_move_project(&c.policy, p->data, o->beside->data, e);
-    if (r == 0 && c.policy.project == PROJECT_LIVE && !o->beside)
-        c.policy.project = PROJECT_REVIEW;
+    bool anew = r == 0 && begins_review(&c, o, &below);
     for (; r == 0 && made < o->count; made += r == 0)
         r = make_one(&c, o, made, &below, &ret[made], e);
     for (unsigned i = 0; r == 0 && i < made; i++)
         r = life_keep(&ret[i], e);
+    if (r == 0 && anew)
+        look_all(ret, made, &c.policy);
     while (r < 0 && made > 0)
         (void)!place_remove(&ret[--made], true, NULL);
     return change_resume(&c, r, &pause, e);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the asking of git for committed files.
+/* Asks git for blobs by their names.
  *
  * It runs on the user's own repository, whose git folder a box in review mode cannot write, and asks for blobs alone: cat-file runs no
  * hook, filter, pager or monitor. What it could be made to do all the same (fetch what a partial clone lacks) is turned off, and a folder
  * that only looks like a repository is none. Only the user's own git configuration for this repository is read.
  *
- * Who asks has read what a box wrote and may be the box's by now: a path that leads out of the project is not asked for. */
+ * Who asks has read what a box wrote and may be the box's by now: what is no name of an object is not asked for. */
 #include "box/gitbase.h"
 
 #include <errno.h>
@@ -27,35 +27,19 @@
 #include "base/own.h"
 #include "confine/seclusion.h"
 
-#define QUESTION_BYTES_MAX (CONFLICTS_MAX * PATH_BYTES_MAX)
 #define NOT_KNOWN UINT64_MAX
+#define OID_MAX 64
+#define QUESTION_MAX (PATH_BYTES_MAX + 2)
+#define STARTS_MAX 1000
+#define CONTENT "content" /* the last blob that was asked for */
 
-/* Names, one below the other, that lead nowhere else; a name with a newline in it cannot be asked for. */
-static bool can_be_asked(const char *path)
+static bool is_oid(const char *text)
 {
-    if (strlen(path) >= PATH_BYTES_MAX || strchr(path, '\n'))
-        return false;
-    for (const char *at = path;; at++) {
-        size_t n = strcspn(at, "/");
-        if (n == 0 || (n == 1 && at[0] == '.') || (n == 2 && at[0] == '.' && at[1] == '.'))
-            return false;
-        at += n;
-        if (!*at)
-            return true;
-    }
+    size_t n = strlen(text);
+    return (n == 40 || n == OID_MAX) && strspn(text, "0123456789abcdef") == n;
 }
 
-/* The questions, one on a line. */
-static int write_questions(char *const *paths, size_t count)
-{
-    own_fd fd = memfd_create("questions", MFD_CLOEXEC);
-    for (size_t i = 0; fd >= 0 && i < count; i++)
-        if (dprintf(fd, "HEAD:./%s\n", paths[i]) < 0)
-            return -1;
-    return fd >= 0 && lseek(fd, 0, SEEK_SET) == 0 ? take_fd(&fd) : -1;
-}
-
-static pid_t start_git(const char *project, int in_fd, int out_fd)
+static pid_t start_git(const char *project, const char *const words[3], int in_fd, int out_fd)
 {
     pid_t pid = fork();
     if (pid != 0)
@@ -73,8 +57,9 @@ static pid_t start_git(const char *project, int in_fd, int out_fd)
                     (char *)"core.attributesFile=/dev/null",
                     (char *)"-c",
                     (char *)"safe.bareRepository=explicit",
-                    (char *)"cat-file",
-                    (char *)"--batch",
+                    (char *)words[0],
+                    (char *)words[1],
+                    (char *)words[2],
                     NULL};
     char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[PATH_BYTES_MAX + 8];
     snprintf(home, sizeof(home), "HOME=%s", getenv("HOME") ? getenv("HOME") : "/");
@@ -105,103 +90,135 @@ static bool read_head(const char *line, uint64_t *ret)
     return number_u64(digits, INT64_MAX, ret);
 }
 
-/* The folders above it, then the file. */
-static int put(int to_fd, const char *path, const void *p, size_t n, struct pale_err *e)
+struct talk {
+    pid_t pid;
+    FILE *to, *from;
+};
+
+static int begin_talk(struct talk *t, const char *project, const char *const words[3])
 {
-    char part[PATH_BYTES_MAX];
-    for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
-        snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
-        if (mkdirat(to_fd, part, 0700) < 0 && errno != EEXIST)
-            return err_os(e, "make a folder for what is committed");
-    }
-    own_fd fd = openat(to_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    return fd < 0 || !fd_write_full(fd, p, n) ? err_os(e, "write what is committed") : 0;
+    int in[2], out[2];
+    if (pipe2(in, O_CLOEXEC) < 0)
+        return -1;
+    own_fd its_in = in[0], my_out = in[1];
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return -1;
+    own_fd my_in = out[0], its_out = out[1];
+    if ((t->pid = start_git(project, words, its_in, its_out)) < 0 || !(t->to = fdopen(my_out, "w")))
+        return -1;
+    my_out = -1;
+    if (!(t->from = fdopen(my_in, "r")))
+        return -1;
+    my_in = -1;
+    return 0;
 }
 
-static int take_answer(FILE *in, int to_fd, const char *path, size_t *ret, struct pale_err *e)
+static void end_talk(struct talk *t)
 {
-    char line[PATH_BYTES_MAX + 64];
+    if (t->to)
+        fclose(t->to);
+    if (t->from)
+        fclose(t->from);
+    while (t->pid > 0 && waitpid(t->pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    *t = (struct talk){0};
+}
+
+/* One blob into the folder: its size, or NOT_KNOWN. -1: git has ended. */
+static int fetch(struct talk *t, const char *oid, int dir_fd, uint64_t *ret)
+{
+    char line[256], block[65536];
     uint64_t size = 0;
-    if (!fgets(line, sizeof(line), in))
-        return 1; /* git has ended */
+    *ret = NOT_KNOWN;
+    if (fprintf(t->to, "%s\n", oid) < 0 || fflush(t->to) != 0 || !fgets(line, sizeof(line), t->from))
+        return -1;
     if (!read_head(line, &size))
-        return 0;
-    own_mem char *content = size <= TEXT_BYTES_MAX ? malloc((size_t)size + 1) : NULL;
-    if (size <= TEXT_BYTES_MAX && !content)
-        return err_nomem(e);
+        return 0; /* it is gone, or no blob: a line is all there is to it */
+    (void)unlinkat(dir_fd, CONTENT, 0);
+    own_fd to = size <= TEXT_BYTES_MAX ? openat(dir_fd, CONTENT, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
+    bool good = to >= 0;
     for (uint64_t at = 0; at < size;) {
-        char skipped[65536];
-        size_t want = content ? (size_t)(size - at) : size - at < sizeof(skipped) ? (size_t)(size - at) : sizeof(skipped);
-        size_t n = fread(content ? content + at : skipped, 1, want, in);
+        size_t n = fread(block, 1, size - at < sizeof(block) ? (size_t)(size - at) : sizeof(block), t->from);
         if (n == 0)
-            return 1;
+            return -1;
+        good = good && fd_write_full(to, block, n);
         at += n;
     }
-    (void)fgetc(in); /* the newline after it */
-    if (!content)
-        return 0;
-    int r = put(to_fd, path, content, (size_t)size, e);
-    *ret += r == 0;
-    return r;
-}
-
-static int copy(const char *project, char *const *paths, size_t count, int to_fd, size_t *ret, struct pale_err *e)
-{
-    int out[2], r = 0;
-    *ret = 0;
-    own_fd questions = write_questions(paths, count);
-    if (questions < 0 || pipe2(out, O_CLOEXEC) < 0)
-        return err_os(e, "ask git for what is committed");
-    pid_t pid = start_git(project, questions, out[1]);
-    close(out[1]);
-    FILE *in = fdopen(out[0], "r");
-    if (!in)
-        close(out[0]);
-    for (size_t i = 0; in && pid > 0 && r == 0 && i < count; i++)
-        r = take_answer(in, to_fd, paths[i], ret, e);
-    if (in)
-        fclose(in);
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-        ;
-    return r < 0 ? r : 0;
+    if (fgetc(t->from) != '\n')
+        return -1;
+    if (good)
+        *ret = size;
+    return 0;
 }
 
 /* --- the process --- */
 
-/* One question: its length, and paths that each end in a NUL. Those that may not be asked for are left out. */
-static int read_question(int fd, struct buf *text, char ***ret, size_t *ret_count)
+/* One field of what git tells about a path: up to its NUL. False: git has ended. */
+static bool read_field(FILE *from, char *ret, size_t cap)
 {
-    uint32_t len;
     size_t n = 0;
-    buf_init(text, QUESTION_BYTES_MAX);
-    if (fd_read_full(fd, &len, sizeof(len)) != (ssize_t)sizeof(len) || len == 0 || len > QUESTION_BYTES_MAX || !buf_reserve(text, len) ||
-        fd_read_full(fd, text->data, len) != (ssize_t)len || text->data[len - 1] != 0)
-        return -1;
-    char *end = (char *)text->data + len, **paths = calloc(CONFLICTS_MAX, sizeof(*paths));
-    for (char *at = (char *)text->data; paths && at < end; at += strlen(at) + 1)
-        if (n < CONFLICTS_MAX && can_be_asked(at))
-            paths[n++] = at;
-    *ret = paths;
-    *ret_count = n;
-    return paths ? 0 : -1;
+    for (int c; (c = fgetc(from)) != EOF; n++) {
+        if (n < cap)
+            ret[n] = (char)c;
+        if (c == 0)
+            return n < cap;
+    }
+    return false;
 }
 
-/* Whatever the question was: who asked waits. */
+/* IGNORED if the user has told git to ignore the path, else 0. -1: git has ended. */
+static int look_up_ignored(struct talk *t, const char *path, uint64_t *ret)
+{
+    char source[2 * PATH_BYTES_MAX], line[32], pattern[2 * PATH_BYTES_MAX], again[2 * PATH_BYTES_MAX];
+    if (fwrite(path, 1, strlen(path) + 1, t->to) != strlen(path) + 1 || fflush(t->to) != 0 ||
+        !read_field(t->from, source, sizeof(source)) || !read_field(t->from, line, sizeof(line)) ||
+        !read_field(t->from, pattern, sizeof(pattern)) || !read_field(t->from, again, sizeof(again)))
+        return -1;
+    *ret = pattern[0] && pattern[0] != '!';
+    return 0;
+}
+
+/* --- the process --- */
+
+static const char *const batch[] = {"cat-file", "--batch", NULL}, *const ignored[] = {"check-ignore", "-zvn", "--stdin"};
+
+/* A question: its length, 'o' or 'i', and the name of an object or a path. */
+static bool read_question(int fd, char ret[QUESTION_MAX + 1])
+{
+    uint32_t n;
+    if (fd_read_full(fd, &n, sizeof(n)) != (ssize_t)sizeof(n) || n < 2 || n > QUESTION_MAX || fd_read_full(fd, ret, n) != (ssize_t)n)
+        return false;
+    ret[n] = 0;
+    return strlen(ret) == n;
+}
+
+/* Whatever the questions are: who asked waits for each. One git that ended is started again: a path can be too odd for it. */
 static void answer(const struct gitbase *g, const char *project)
 {
-    own_buf text = {0};
-    own_mem char **paths = NULL;
-    size_t count = 0, found = 0;
-    uint64_t told = NOT_KNOWN;
-    if (read_question(g->fd, &text, &paths, &count) == 0 && copy(project, paths, count, g->dir_fd, &found, NULL) == 0)
-        told = found;
-    (void)fd_write_full(g->fd, &told, sizeof(told));
+    struct talk blobs = {0}, rules = {0};
+    char question[QUESTION_MAX + 1];
+    for (int starts = 0; read_question(g->fd, question);) {
+        uint64_t told = NOT_KNOWN;
+        bool blob = question[0] == 'o';
+        struct talk *t = blob ? &blobs : &rules;
+        if (t->pid == 0 && starts < STARTS_MAX) {
+            starts++;
+            if (begin_talk(t, project, blob ? batch : ignored) < 0)
+                end_talk(t);
+        }
+        if (t->pid > 0 && (!blob || is_oid(question + 1)) &&
+            (blob ? fetch(t, question + 1, g->dir_fd, &told) : look_up_ignored(t, question + 1, &told)) < 0)
+            end_talk(t);
+        if (!fd_write_full(g->fd, &told, sizeof(told)))
+            break;
+    }
+    end_talk(&blobs);
+    end_talk(&rules);
 }
 
 /* Out of reach of the terminal's signals, so that the folder goes whatever becomes of whoever asked. */
 static void __attribute__((noreturn)) serve(const struct gitbase *g, const char *project, const char *dir)
 {
-    char end;
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     (void)!setsid();
     (void)signal(SIGPIPE, SIG_IGN);
@@ -210,7 +227,6 @@ static void __attribute__((noreturn)) serve(const struct gitbase *g, const char 
     const int kept[] = {g->fd, g->dir_fd};
     if (seclusion_close_others(&(struct seclusion){.kept = kept, .kept_count = 2}, NULL) == 0)
         answer(g, project);
-    (void)!fd_read_full(g->fd, &end, 1);
     _exit(fd_remove_tree(AT_FDCWD, dir, NULL) < 0);
 }
 
@@ -242,31 +258,41 @@ int gitbase_start(struct gitbase *g, const char *project, const char *state, str
     return 0;
 }
 
-static bool send_question(int fd, char *const *paths, size_t count)
+/* NOT_KNOWN as well if the process has died. */
+static int ask(struct gitbase *g, char kind, const char *text, const char *end, uint64_t *ret, struct pale_err *e)
 {
-    size_t len = 0;
-    for (size_t i = 0; i < count; i++)
-        len += strlen(paths[i]) + 1;
-    uint32_t told = (uint32_t)len;
-    bool sent = len <= QUESTION_BYTES_MAX && fd_write_full(fd, &told, sizeof(told));
-    for (size_t i = 0; sent && i < count; i++)
-        sent = fd_write_full(fd, paths[i], strlen(paths[i]) + 1);
-    return sent;
-}
-
-int gitbase_ask(struct gitbase *g, char *const *paths, size_t count, size_t *ret, struct pale_err *e)
-{
-    uint64_t told = NOT_KNOWN;
+    char question[sizeof(uint32_t) + QUESTION_MAX + 1];
     struct sigaction ignore = {.sa_handler = SIG_IGN}, was;
-    /* One that has died is an error like others. */
+    *ret = NOT_KNOWN;
+    int n = snprintf(question + sizeof(uint32_t), QUESTION_MAX + 1, "%c%s%s", kind, text, end);
+    if (g->fd < 0 || n < 2 || n > QUESTION_MAX)
+        return 0;
+    memcpy(question, &(uint32_t){(uint32_t)n}, sizeof(uint32_t));
     if (sigaction(SIGPIPE, &ignore, &was) < 0)
         return err_os(e, "ask git");
-    bool sent = send_question(g->fd, paths, count);
+    bool sent = fd_write_full(g->fd, question, sizeof(uint32_t) + (size_t)n);
     (void)sigaction(SIGPIPE, &was, NULL);
-    if (!sent || fd_read_full(g->fd, &told, sizeof(told)) != (ssize_t)sizeof(told) || told > count)
-        return err_set(e, PALE_GONE, "git could not be asked for what is committed; what is in conflict stays as it is");
-    *ret = (size_t)told;
+    if (!sent || fd_read_full(g->fd, ret, sizeof(*ret)) != (ssize_t)sizeof(*ret))
+        *ret = NOT_KNOWN;
     return 0;
+}
+
+int gitbase_ask(struct gitbase *g, const char *oid, int *ret_fd, uint64_t *ret_size, struct pale_err *e)
+{
+    uint64_t told;
+    *ret_fd = -1;
+    int r = ask(g, 'o', oid, "", &told, e);
+    if (r < 0 || told == NOT_KNOWN)
+        return r;
+    *ret_fd = openat(g->dir_fd, CONTENT, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    *ret_size = told;
+    return *ret_fd < 0 ? err_os(e, "open what git has told") : 0;
+}
+
+bool gitbase_is_ignored(struct gitbase *g, const char *path, bool folder)
+{
+    uint64_t told;
+    return ask(g, 'i', path, folder ? "/" : "", &told, NULL) == 0 && told == 1;
 }
 
 void gitbase_end(struct gitbase *g)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a project's last commit holds of some of its files: a version that both the user's and the box's come from, for merging them.
+/* Blobs of the user's repository by their names: what a file held when a box began with it (box/start.h), for merging.
  *
  * git is run by a process of its own, begun while there is still the right to: whoever asks reads what a box wrote, and has given that up.
- * It is asked for paths and nothing else, and takes them for hostile. */
+ * It is asked for names of objects and nothing else, and takes them for hostile. */
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -15,7 +15,7 @@
 struct gitbase {
     pid_t pid;
     int fd;     /* to the process */
-    int dir_fd; /* where the committed versions are, once they were asked for */
+    int dir_fd; /* where it puts what was asked for */
 };
 #define own_gitbase CLEANUP(gitbase_end) struct gitbase
 
@@ -23,9 +23,12 @@ struct gitbase {
  */
 int gitbase_start(struct gitbase *g, const char *project, const char *state, struct pale_err *e) MUST_CHECK;
 
-/* Has the committed versions of paths (relative to the project) put below dir_fd, and leaves out what is in no commit, is too large to
- * merge, or cannot be asked for. *ret: how many were found. No git, no repository: none. Once. */
-int gitbase_ask(struct gitbase *g, char *const *paths, size_t count, size_t *ret, struct pale_err *e) MUST_CHECK;
+/* The content of a blob, open for reading; *ret_fd is -1 if git has none of that name any more, it is too large to be merged, there is no
+ * git or no repository. Each answer takes the place of the one before. */
+int gitbase_ask(struct gitbase *g, const char *oid, int *ret_fd, uint64_t *ret_size, struct pale_err *e) MUST_CHECK;
+
+/* Has the user told git to ignore this path of the project? False where nobody can tell. */
+bool gitbase_is_ignored(struct gitbase *g, const char *path, bool folder);
 
 /* Ends it, and the folder goes. It also does when whoever asks dies. */
 void gitbase_end(struct gitbase *g);

@@ -63,40 +63,74 @@ static int remove_repository(void **state_of_test)
     return fd_remove_tree(AT_FDCWD, top, NULL);
 }
 
-static size_t ask(const char *const *paths, size_t count, bool *ret_has_a)
+/* What git has of that name, as a text; NULL: nothing. */
+static const char *ask(struct gitbase *g, const char *oid)
 {
-    own_gitbase g = {.fd = -1, .dir_fd = -1};
+    static char text[64];
     struct pale_err e = {0};
-    size_t found = 99;
-    struct stat st;
-    assert_int_equal(gitbase_start(&g, project, state, &e), 0);
-    assert_int_equal(gitbase_ask(&g, (char *const *)paths, count, &found, &e), 0);
-    *ret_has_a = fstatat(g.dir_fd, "a", &st, AT_SYMLINK_NOFOLLOW) == 0;
-    return found;
+    uint64_t size = 0;
+    own_fd fd = -1;
+    memset(text, 0, sizeof(text));
+    assert_int_equal(gitbase_ask(g, oid, &fd, &size, &e), 0);
+    if (fd < 0)
+        return NULL;
+    assert_true(fd_read_full(fd, text, sizeof(text) - 1) == (ssize_t)size);
+    return text;
 }
 
-static void committed_files_are_found_and_nothing_else(void **state_of_test)
+#define BLOB "8e27be7d6154a1f68ea9160ef0e18691d20560dc" /* of "text\n" */
+
+static void blobs_are_found_and_nothing_else(void **state_of_test)
 {
-    static const char *const paths[] = {"a", "../secret", "x/../../secret", "/etc/passwd", "./a", "a/", "", "a\nb", "not-there"};
-    bool has_a = false;
+    static const char *const none[] = {"HEAD", "HEAD:./a", "", "../secret", "a\nb", "0123456789012345678901234567890123456789", "8e27be7"};
+    struct pale_err e = {0};
     (void)state_of_test;
     if (!git("init", "-q", NULL) || !git("add", ".", NULL) || !git("commit", "-qm", "all"))
         skip(); /* there is no git here */
-    assert_int_equal(ask(paths, sizeof(paths) / sizeof(paths[0]), &has_a), 1);
-    assert_true(has_a);
+    struct gitbase g = {.fd = -1, .dir_fd = -1};
+    assert_int_equal(gitbase_start(&g, project, state, &e), 0);
+    for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+        assert_null(ask(&g, none[i]));
+        assert_string_equal(ask(&g, BLOB), "text\n");
+    }
+    gitbase_end(&g);
     /* The folder went with whoever asked, and nothing came to lie beside it. */
     assert_int_equal(rmdir(state), 0);
     assert_int_equal(mkdir(state, 0700), 0);
 }
 
-static void without_a_repository_there_is_none(void **state_of_test)
+static void what_git_ignores_is_told(void **state_of_test)
 {
-    static const char *const paths[] = {"a"};
-    bool has_a = false;
+    struct pale_err e = {0};
     (void)state_of_test;
-    assert_int_equal(ask(paths, 1, &has_a), 0);
-    assert_false(has_a);
+    put(project, "text"); /* ignored by .gitignore, written below */
+    own_fd dir = open(project, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_fd fd = openat(dir, ".gitignore", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && fd_write_full(fd, "*.o\nout/\n!kept.o\n", 18));
+    if (!git("init", "-q", NULL))
+        skip();
+    own_gitbase g = {.fd = -1, .dir_fd = -1};
+    assert_int_equal(gitbase_start(&g, project, state, &e), 0);
+    assert_true(gitbase_is_ignored(&g, "x.o", false));
+    assert_false(gitbase_is_ignored(&g, "kept.o", false));
+    assert_false(gitbase_is_ignored(&g, "x.c", false));
+    assert_true(gitbase_is_ignored(&g, "out", true));
+    assert_false(gitbase_is_ignored(&g, "out", false));
+    assert_true(gitbase_is_ignored(&g, "out/a/b", false));
+    (void)gitbase_is_ignored(&g, "/etc/passwd", false);
+    assert_true(gitbase_is_ignored(&g, "y.o", false));
 }
 
-TESTS(cmocka_unit_test_setup_teardown(committed_files_are_found_and_nothing_else, make_repository, remove_repository),
+static void without_a_repository_there_is_none(void **state_of_test)
+{
+    struct pale_err e = {0};
+    (void)state_of_test;
+    own_gitbase g = {.fd = -1, .dir_fd = -1};
+    assert_int_equal(gitbase_start(&g, project, state, &e), 0);
+    assert_null(ask(&g, BLOB));
+    assert_false(gitbase_is_ignored(&g, "a", false));
+}
+
+TESTS(cmocka_unit_test_setup_teardown(blobs_are_found_and_nothing_else, make_repository, remove_repository),
+      cmocka_unit_test_setup_teardown(what_git_ignores_is_told, make_repository, remove_repository),
       cmocka_unit_test_setup_teardown(without_a_repository_there_is_none, make_repository, remove_repository))

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "box/place.h"
+#include "box/stack.h"
 #include "tree/landing.h"
 
 struct harvest {
@@ -11,7 +12,9 @@ struct harvest {
     size_t path_count;        /* 0: everything */
     const char *cwd;          /* what they are relative to, if it lies in the project; may be NULL */
     bool include_guarded, dry_run;
-    bool asks_git;      /* conflicts are tried once more with the last commit as what both came from */
+    bool ignored; /* what git ignores lands too */
+    enum landing_prefer prefer;
+    bool asks_git;      /* git is asked for what files held when the box began, and for what it ignores */
     int kept_fd;        /* stays open for whoever tells; -1: none but the standard ones */
     bool stopped;       /* set by ask: nothing more is tried */
     const char *caller; /* as the box's log is to have it */
@@ -26,6 +29,10 @@ struct harvest {
  * end. An error ends it between two files: those that were told as landed have. PALE_BAD_INPUT
  * if the project is not for review. */
 int harvest_run(const struct place *p, struct harvest *h, struct pale_err *e) MUST_CHECK;
+
+/* What the box's versions of its project's files began with, as a closed layer has them: a text for each, as landed_describe has it, with a
+ * newline, of those of which it is known. Nothing if they are more than an export carries. A child reads what the box wrote. */
+int harvest_bases(const struct place *p, const struct stack *s, int layer, struct buf *out, struct pale_err *e) MUST_CHECK;
 
 /* How many files still wait for somebody to decide. */
 uint64_t harvest_left(const struct harvest *h);

@@ -16,8 +16,10 @@
 #include "box/audit.h"
 #include "box/change.h"
 #include "box/intake.h"
+#include "box/landed.h"
 #include "box/layerdir.h"
 #include "box/life.h"
+#include "box/start.h"
 #include "box/tidy.h"
 #include "confine/seclusion.h"
 #include "net/cargo.h"
@@ -152,6 +154,7 @@ int import_wish(const struct waybill *w, struct policy *ret, struct buf *complai
 struct arrival {
     const struct import_order *order;
     const char *layer;
+    uint64_t agreed_ms; /* when what is known of its files counts from */
     bool take[PART_COUNT];
 };
 
@@ -182,6 +185,8 @@ static int move_in(const void *arg, const struct place *p, struct pale_err *e)
     const struct arrival *a = arg;
     int r = tell_lineage(a->order, p, e);
     if (r == 0)
+        r = landed_import(p, a->agreed_ms, &a->order->bill->bases, e);
+    if (r == 0)
         r = layerdir_adopt(p, a->layer, a->order->policy, a->order->root_fd, a->take, e);
     return r < 0 ? r : life_keep(p, e);
 }
@@ -193,7 +198,8 @@ static int make_stack(struct stack *s, struct stack_layer *l, struct pale_err *e
     if (r == 0)
         r = stack_new_id(s->open, e);
     l->below = STACK_NONE;
-    l->closed_ms = clock_unix_ms();
+    l->closed_ms = clock_unix_ms(); /* what lies in it began on another host, or at another time: born_ns stays unknown */
+    s->open_born_ns = stack_now_ns();
     int n = r < 0 ? r : stack_add_layer(s, l, e);
     if (n < 0)
         return n;
@@ -210,6 +216,7 @@ int import_make(const struct import_order *o, struct place *ret, struct pale_err
     for (int i = 0; i < PART_COUNT; i++)
         a.take[i] = o->bill->part[i].there && !(i == PART_PROJECT && o->without_project);
     int r = make_stack(&stack, &layer, e);
+    a.agreed_ms = layer.closed_ms - 1; /* before anything is written in the open layer */
     if (r == 0 && syncfs(o->root_fd) < 0)
         r = err_os(e, "write what was imported to the disk");
     const struct life_order order = {.name = o->name,
@@ -226,6 +233,7 @@ int import_make(const struct import_order *o, struct place *ret, struct pale_err
         (void)!place_remove(ret, true, NULL);
     if (r < 0)
         return r;
+    start_look(ret, o->policy);
     tidy_behind(ret, false);
     return 0;
 }

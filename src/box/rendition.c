@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/quote.h"
+#include "base/weak.h"
 #include "tree/compare.h"
 #include "tree/hazard.h"
 #include "tree/unified.h"
@@ -226,7 +227,10 @@ static int write_one(void *arg, const struct compare_record *c, struct pale_err 
     static_assert(sizeof(forms) / sizeof(forms[0]) == RENDITION_FORM_COUNT, "a writer for every form");
     struct writing *w = arg;
     struct pale_err own = {0};
-    bool folder = c->is.leaf.kind == LEAF_FOLDER || (c->is.leaf.kind == LEAF_NONE && c->was.leaf.kind == LEAF_FOLDER);
+    /* One that took the place of a file is something: the file goes. */
+    bool folder = (c->is.leaf.kind == LEAF_FOLDER && c->what != COMPARE_TYPE) ||
+                  (c->is.leaf.kind == LEAF_NONE && c->was.leaf.kind == LEAF_FOLDER) ||
+                  (c->is.leaf.kind == LEAF_FOLDER && weak_word("review-type"));
     bool trouble = c->what == COMPARE_TROUBLE;
     buf_clear(&w->text);
     /* Folders alone are nothing to people. */
@@ -261,7 +265,7 @@ static int write_all(struct writing *w, const char *under, struct pale_err *e)
 int rendition_write(const struct review *v, const struct rendition *rendition, struct pale_err *e)
 {
     struct writing w = {.review = v, .form = rendition->form, .out = rendition->out, .arg = rendition->arg};
-    const struct review_seclusion s = {.kept = &rendition->out_fd, .kept_count = 1, .beside_fd = -1};
+    const struct review_seclusion s = {.kept = &rendition->out_fd, .kept_count = 1, .beside_fd = -1, .written_fd = -1};
     int r = review_seclude(v, &s, e);
     if (r < 0)
         return r;

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/weak.h"
 #include "box/change.h"
 #include "box/imageref.h"
 #include "box/layerdir.h"
@@ -125,6 +125,8 @@ void review_done(struct review *r)
         own_close(&r->is_fds[i]);
     free(r->was_fds);
     free(r->is_fds);
+    free(r->is_from);
+    free(r->is_born_ns);
     own_close(&r->base_fd);
     policy_done(&r->policy);
     *r = (struct review){.base_fd = -1};
@@ -142,14 +144,18 @@ static int add_layer(const struct place *p, const char *id, enum wall_part part,
 
 /* The layers that stand for a point: a closed layer and all below it, and the open one on top of it if that is meant. */
 static int open_layers(const struct place *p, const struct stack *s, int layer, bool with_open, enum wall_part part, int **ret_fds,
-                       size_t *ret_count, struct pale_err *e)
+                       size_t *ret_count, size_t **ret_from, struct pale_err *e)
 {
     own_mem const char **ids = calloc(s->layer_count + 2, sizeof(*ids));
     int *fds = calloc(s->layer_count + 2, sizeof(*fds));
-    if (!ids || !fds) {
+    size_t *numbers = calloc(s->layer_count + 2, sizeof(*numbers));
+    if (!ids || !fds || !numbers) {
         free(fds);
+        free(numbers);
         return err_nomem(e);
     }
+    free(*ret_from);
+    *ret_from = numbers;
     size_t n = stack_chain(s, layer, ids);
     size_t from = part != PART_PROJECT ? 0 : with_open && s->open_anew ? n : stack_project_from(s, layer);
     *ret_fds = fds;
@@ -158,7 +164,10 @@ static int open_layers(const struct place *p, const struct stack *s, int layer, 
         ids[n++] = s->open;
     int r = 0;
     for (size_t i = from; r == 0 && i < n; i++) {
+        size_t before = *ret_count;
         r = add_layer(p, ids[i], part, fds, ret_count, e);
+        if (*ret_count > before)
+            numbers[before] = i;
         if (r == -PALE_NOT_FOUND && with_open && i == n - 1)
             r = 0; /* a box that never ran */
     }
@@ -188,20 +197,20 @@ static int open_base(struct review *r, struct pale_err *e)
     return r->base_fd < 0 ? err_os(e, "open %s", path) : 0;
 }
 
-/* The box may have looked at the project from the moment it was made. */
-static int find_since(const struct place *p, const struct stack *s, struct timespec *ret, struct pale_err *e)
+/* The births of the layers that were opened, in their order: those above the point at which the project begins. */
+static int find_births(const struct stack *s, size_t opened, bool with_open, int layer, struct review *ret, struct pale_err *e)
 {
-    char path[PATH_BYTES_MAX];
-    struct stat st;
-    uint64_t ms = s->open_anew && s->below_open != STACK_NONE ? s->layers[s->below_open].closed_ms : stack_project_since(s, s->below_open);
-    if (ms) {
-        *ret = (struct timespec){.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000};
-        return 0;
-    }
-    snprintf(path, sizeof(path), "%s/born", p->state);
-    if (lstat(path, &st) < 0)
-        return err_os(e, "look at %s", path);
-    *ret = st.st_mtim;
+    own_mem uint64_t *all = calloc(s->layer_count + 2, sizeof(*all));
+    own_mem const char **ids = calloc(s->layer_count + 2, sizeof(*ids));
+    ret->is_born_ns = calloc(opened + 1, sizeof(*ret->is_born_ns));
+    if (!all || !ids || !ret->is_born_ns)
+        return err_nomem(e);
+    size_t n = stack_chain(s, layer, ids);
+    stack_births(s, layer, all);
+    if (with_open)
+        all[n++] = s->open_born_ns;
+    for (size_t i = 0; i < opened; i++)
+        ret->is_born_ns[i] = weak_word("review-start") ? s->open_born_ns : all[ret->is_from[i]];
     return 0;
 }
 
@@ -221,11 +230,11 @@ int review_open(const struct place *p, enum wall_part part, const char *from, co
     if (r == 0)
         r = open_base(ret, e);
     if (r == 0 && from)
-        r = open_layers(p, &s, was, false, part, &ret->was_fds, &ret->was.layer_count, e);
+        r = open_layers(p, &s, was, false, part, &ret->was_fds, &ret->was.layer_count, &ret->is_from, e);
     if (r == 0)
-        r = open_layers(p, &s, to ? is : s.below_open, !to, part, &ret->is_fds, &ret->is.layer_count, e);
+        r = open_layers(p, &s, to ? is : s.below_open, !to, part, &ret->is_fds, &ret->is.layer_count, &ret->is_from, e);
     if (r == 0)
-        r = find_since(p, &s, &ret->since, e);
+        r = find_births(&s, ret->is.layer_count, !to, to ? is : s.below_open, ret, e);
     ret->was.base_fd = ret->is.base_fd = ret->base_fd;
     ret->was.layer_fds = ret->was_fds;
     ret->is.layer_fds = ret->is_fds;
@@ -234,21 +243,29 @@ int review_open(const struct place *p, enum wall_part part, const char *from, co
     return r;
 }
 
-int review_seclude(const struct review *r, const struct review_seclusion *s, struct pale_err *e)
+size_t review_places(const struct review *r, const struct review_seclusion *s, struct landlock_place *places)
 {
-    own_mem struct landlock_place *places = calloc(r->was.layer_count + r->is.layer_count + 2, sizeof(*places));
     size_t n = 0;
-    if (!places)
-        return err_nomem(e);
     for (size_t i = 0; i < r->was.layer_count; i++)
         places[n++].fd = r->was_fds[i];
     for (size_t i = 0; i < r->is.layer_count; i++)
         places[n++].fd = r->is_fds[i];
     if (s->beside_fd >= 0)
         places[n++].fd = s->beside_fd;
+    if (s->written_fd >= 0)
+        places[n++] = (struct landlock_place){.fd = s->written_fd, .use = s->lands ? LANDLOCK_WRITE : LANDLOCK_READ};
     if (r->base_fd >= 0)
         places[n++] = (struct landlock_place){.fd = r->base_fd, .use = s->lands ? LANDLOCK_WRITE : LANDLOCK_READ};
-    const struct seclusion all = {.places = places, .place_count = n, .kept = s->kept, .kept_count = s->kept_count};
+    return n;
+}
+
+int review_seclude(const struct review *r, const struct review_seclusion *s, struct pale_err *e)
+{
+    own_mem struct landlock_place *places = calloc(r->was.layer_count + r->is.layer_count + 3, sizeof(*places));
+    if (!places)
+        return err_nomem(e);
+    const struct seclusion all = {
+        .places = places, .place_count = review_places(r, s, places), .kept = s->kept, .kept_count = s->kept_count};
     return seclusion_enter(&all, e);
 }
 
@@ -259,7 +276,9 @@ int review_open_at(const struct place *p, const struct stack *s, int layer, stru
     if (r == 0)
         r = open_base(ret, e);
     if (r == 0)
-        r = open_layers(p, s, layer, false, PART_PROJECT, &ret->is_fds, &ret->is.layer_count, e);
+        r = open_layers(p, s, layer, false, PART_PROJECT, &ret->is_fds, &ret->is.layer_count, &ret->is_from, e);
+    if (r == 0)
+        r = find_births(s, ret->is.layer_count, false, layer, ret, e);
     ret->was.base_fd = ret->is.base_fd = ret->base_fd;
     ret->is.layer_fds = ret->is_fds;
     if (r < 0)

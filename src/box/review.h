@@ -4,10 +4,11 @@
  * The box may run meanwhile, and is hostile: its layers are looked at beneath descriptors only (src/tree). */
 #pragma once
 
-#include <time.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/own.h"
+#include "confine/landlock.h"
 #include "box/place.h"
 #include "box/stack.h"
 #include "policy/policy.h"
@@ -22,7 +23,8 @@ struct review {
     int base_fd;  /* what the part lies on: the project, the image; -1: nothing */
     int *was_fds; /* of the layers */
     int *is_fds;
-    struct timespec since; /* when the box began to see the project as it does */
+    size_t *is_from;      /* which layer of the stack's chain each of is has, … */
+    uint64_t *is_born_ns; /* … and when it was born; 0: not known */
 };
 
 /* A path in the box as people write it, made whole and without "." and "..": absolute, or below cwd if that lies in the project (NULL: it
@@ -56,12 +58,15 @@ void review_done(struct review *r);
 
 /* The process gives up every right but to read what the views are made of (confine/seclusion.h), for good. */
 struct review_seclusion {
-    bool lands;    /* what the part lies on may be written */
-    int beside_fd; /* one more folder that is read; -1: none */
+    bool lands;     /* what the part lies on may be written */
+    int beside_fd;  /* one more folder that is read; -1: none */
+    int written_fd; /* one more that is written if it lands; -1: none */
     const int *kept;
     size_t kept_count; /* descriptors that stay open; -1 is none */
 };
 int review_seclude(const struct review *r, const struct review_seclusion *s, struct pale_err *e) MUST_CHECK;
+/* The same folders for a child in seclusion. ret: room for three more than the layers of both views. Returns how many. */
+size_t review_places(const struct review *r, const struct review_seclusion *s, struct landlock_place *ret);
 
 /* The name of a part's place in the box. */
 const char *review_place(const struct policy *policy, enum wall_part part);

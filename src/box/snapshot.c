@@ -10,6 +10,7 @@
 #include "box/change.h"
 #include "box/layerdir.h"
 #include "box/tidy.h"
+#include "box/landed.h"
 
 #define CHAIN_JOIN_AT (WALL_LAYERS_MAX / 2)
 
@@ -84,6 +85,8 @@ static int take(const struct place *p, const char *name, bool automatic, const c
     }
     t.changed = !empty;
     /* Where nothing has changed nothing must stop. */
+    if (empty && (r = landed_settle(p, &c.stack, e)) < 0)
+        return r;
     r = empty ? name_it(&c, name, automatic, c.stack.below_open, &t, e) : halt_for(&c, name, automatic, &t, e);
     if (r < 0)
         return r;
@@ -135,8 +138,10 @@ static int plan_going_back(struct change *c, const char *name, struct snapshot_t
     ret->changed = c->closing[0];
     if (r == 0 && now != target && !named(&c->stack, now))
         r = name_it(c, NULL, true, now, ret, e);
-    if (r == 0)
+    if (r == 0) {
         c->stack.below_open = target;
+        c->stack.open_born_ns = stack_now_ns(); /* what was landed before belongs to the layers that are left */
+    }
     return r;
 }
 

@@ -24,7 +24,7 @@
 #define STACK_LOCK "stack.lock"
 #define STACK_TEXT_MAX (4u << 20)
 #define STACK_HEAD "pale stack 2\n"
-#define WORDS_MAX 8
+#define WORDS_MAX 9
 #define GROW_FIRST 64u /* most lists are no longer */
 
 void stack_init(struct stack *s)
@@ -85,12 +85,12 @@ void stack_write(const struct stack *s, struct buf *out)
     buf_addf(out, STACK_HEAD "box %s\n", s->box);
     for (size_t i = 0; i < s->layer_count; i++) {
         const struct stack_layer *l = &s->layers[i];
-        buf_addf(out, "layer %s %s %llu %s %s %s %s\n", l->id, id_of(s, l->below), (unsigned long long)l->closed_ms, or_dash(l->digest),
-                 or_dash(l->poison),
+        buf_addf(out, "layer %s %s %llu %s %s %s %s %llu\n", l->id, id_of(s, l->below), (unsigned long long)l->closed_ms,
+                 or_dash(l->digest), or_dash(l->poison),
                  l->rest   ? "rest"
                  : l->anew ? "anew"
                            : "-",
-                 maker_of(s, l->maker));
+                 maker_of(s, l->maker), (unsigned long long)l->born_ns);
     }
     for (size_t i = 0; i < s->join_count; i++)
         buf_addf(out, "join %s %s %s %s\n", s->joins[i].id, id_of(s, s->joins[i].first), id_of(s, s->joins[i].last),
@@ -100,8 +100,9 @@ void stack_write(const struct stack *s, struct buf *out)
         buf_addf(out, "snapshot %s %s %llu %s\n", n->name, id_of(s, n->layer), (unsigned long long)n->made_ms,
                  n->automatic ? "automatic" : "asked");
     }
-    buf_addf(out, "open %s %s %llu %s %s %s\n", s->open, id_of(s, s->below_open), (unsigned long long)s->named,
-             s->no_autosave ? "manual" : "autosave", s->open_anew ? "anew" : "-", maker_of(s, s->open_maker));
+    buf_addf(out, "open %s %s %llu %s %s %s %llu\n", s->open, id_of(s, s->below_open), (unsigned long long)s->named,
+             s->no_autosave ? "manual" : "autosave", s->open_anew ? "anew" : "-", maker_of(s, s->open_maker),
+             (unsigned long long)s->open_born_ns);
 }
 
 static bool is_id(const char *text)
@@ -209,7 +210,7 @@ static int read_layer_line(struct reading *r, char *const w[])
 {
     struct stack_layer l = {0};
     if (!is_id(w[1]) || !read_layer(r, w[2], &l.below) || !number_u64(w[3], INT64_MAX, &l.closed_ms) || !read_start(w[6], &l) ||
-        !is_id(w[7]))
+        !is_id(w[7]) || !number_u64(w[8], INT64_MAX, &l.born_ns))
         return -PALE_CORRUPT;
     if (strcmp(w[4], "-") != 0) {
         if (!is_hex_digest(w[4]))
@@ -261,7 +262,8 @@ static int read_open_line(struct reading *r, char *const w[])
     int taken;
     s->no_autosave = strcmp(w[4], "manual") == 0;
     if (!is_id(w[1]) || read_layer(r, w[1], &taken) || !read_layer(r, w[2], &s->below_open) || !number_u64(w[3], INT64_MAX, &s->named) ||
-        (!s->no_autosave && strcmp(w[4], "autosave") != 0) || !read_anew(w[5], &s->open_anew) || !is_id(w[6]))
+        (!s->no_autosave && strcmp(w[4], "autosave") != 0) || !read_anew(w[5], &s->open_anew) || !is_id(w[6]) ||
+        !number_u64(w[7], INT64_MAX, &s->open_born_ns))
         return -PALE_CORRUPT;
     memcpy(s->open, w[1], sizeof(s->open));
     memcpy(s->open_maker, w[6], sizeof(s->open_maker));
@@ -274,7 +276,7 @@ static const struct line_kind {
     size_t words;
     int (*read)(struct reading *r, char *const w[]);
 } line_kinds[] = {
-    {"layer", 8, read_layer_line}, {"join", 5, read_join_line}, {"snapshot", 5, read_snapshot_line}, {"open", 7, read_open_line}};
+    {"layer", 9, read_layer_line}, {"join", 5, read_join_line}, {"snapshot", 5, read_snapshot_line}, {"open", 8, read_open_line}};
 #define LINE_KINDS (sizeof(line_kinds) / sizeof(line_kinds[0]))
 
 /* Cuts one line, which ends in a newline, into words. */
@@ -398,6 +400,17 @@ static int read_file(const char *state, struct buf *text, struct pale_err *e)
     return r < 0 ? err_prefix(e, "%s", path) : 1;
 }
 
+/* The first layer of a box is as old as the box, whose mark was made before it. One whose folder is older was another box's once: what that
+ * began with is not known. */
+static uint64_t born_with_box(const struct place *p)
+{
+    char path[PATH_BYTES_MAX];
+    struct stat st;
+    if (!path_join(path, sizeof(path), p->state, "born") || lstat(path, &st) < 0)
+        return 0;
+    return (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec;
+}
+
 /* Of a box that has never closed a layer. */
 static int load_first(const struct place *p, struct stack *ret, struct pale_err *e)
 {
@@ -414,6 +427,7 @@ static int load_first(const struct place *p, struct stack *ret, struct pale_err 
     memcpy(ret->box, p->id, sizeof(ret->box));
     memcpy(ret->open, weak_word("layer-names") ? "00000000000000000000000000000000" : p->id, sizeof(ret->open));
     memcpy(ret->open_maker, p->id, sizeof(ret->open_maker));
+    ret->open_born_ns = born_with_box(p);
     return 0;
 }
 
@@ -431,6 +445,8 @@ int stack_load(const struct place *p, struct stack *ret, struct pale_err *e)
         r = err_set(e, PALE_CORRUPT, "this is the list of layers of box %s", ret->box);
         stack_done(ret);
     }
+    if (r == 0 && ret->open_born_ns == 0)
+        ret->open_born_ns = born_with_box(p);
     return r < 0 ? err_prefix(e, "%s/" STACK_FILE, p->state) : 0;
 }
 
@@ -577,7 +593,7 @@ int stack_add_join(struct stack *s, const struct stack_join *j, struct pale_err 
 
 int stack_close(struct stack *s, const char *next_open, uint64_t now_ms, int *ret, struct pale_err *e)
 {
-    struct stack_layer l = {.below = s->below_open, .closed_ms = now_ms, .anew = s->open_anew};
+    struct stack_layer l = {.below = s->below_open, .closed_ms = now_ms, .anew = s->open_anew, .born_ns = s->open_born_ns};
     memcpy(l.id, s->open, sizeof(l.id));
     memcpy(l.maker, s->open_maker, sizeof(l.maker));
     int n = stack_add_layer(s, &l, e);
@@ -587,6 +603,7 @@ int stack_close(struct stack *s, const char *next_open, uint64_t now_ms, int *re
     snprintf(s->open, sizeof(s->open), "%s", next_open);
     s->below_open = n;
     s->open_anew = false;
+    s->open_born_ns = stack_now_ns();
     *ret = n;
     return 0;
 }
@@ -712,12 +729,37 @@ size_t stack_project_from(const struct stack *s, int layer)
     return below;
 }
 
-uint64_t stack_project_since(const struct stack *s, int layer)
+void stack_births(const struct stack *s, int layer, uint64_t *ret)
 {
-    while (layer != STACK_NONE && (!s->layers[layer].anew || s->layers[layer].rest))
-        layer = s->layers[layer].below;
-    int under = layer == STACK_NONE ? STACK_NONE : s->layers[layer].below;
-    return under == STACK_NONE ? 0 : s->layers[under].closed_ms;
+    size_t n = 0;
+    while (layer != STACK_NONE) {
+        const struct stack_join *j = joined_to(s, layer);
+        int first = j ? j->first : layer;
+        ret[n++] = s->layers[first].born_ns;
+        layer = s->layers[first].below;
+    }
+    for (size_t i = 0; i < n / 2; i++) {
+        uint64_t swap = ret[i];
+        ret[i] = ret[n - 1 - i];
+        ret[n - 1 - i] = swap;
+    }
+}
+
+const char *stack_project_start(const struct stack *s)
+{
+    if (s->open_anew)
+        return s->open;
+    for (int layer = s->below_open; layer != STACK_NONE; layer = s->layers[layer].below)
+        if (s->layers[layer].anew && !s->layers[layer].rest)
+            return s->layers[layer].id;
+    return STACK_BIRTH;
+}
+
+uint64_t stack_now_ns(void)
+{
+    struct timespec t = {0};
+    (void)clock_gettime(CLOCK_REALTIME, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static void mark(const struct stack *s, int layer, bool *needed)

@@ -25,12 +25,15 @@ static_assert(LAYER_ID_LEN == BOX_ID_LEN, "a box's first layer has its id");
 #define STACK_LAYERS_MAX 8192    /* twenty times the longest chain that anybody was promised */
 #define STACK_SNAPSHOTS_MAX 4096 /* … and ten times */
 #define STACK_RUN_MAX 256        /* layers that are joined into one: sixteen times sixteen */
+#define STACK_BIRTH "birth"      /* in place of a layer's id: the beginning of the first box of its line */
+#define STACK_LONG_AGO 1         /* a birth of which nothing is known but that no file is as old */
 #define STACK_NONE (-1)          /* under the lowest layer: nothing, or what the layers lie on */
 
 struct stack_layer {
     char id[LAYER_ID_LEN + 1];
     int below; /* its number in the stack, or STACK_NONE */
     uint64_t closed_ms;
+    uint64_t born_ns;           /* nothing in it is older, by the clock that stamps files; 0: not known */
     char digest[SHA256_HEX];    /* of its content; "": not made yet */
     char poison[64];            /* why it is no longer used, in one word that inspection gave; "": it is good */
     bool anew;                  /* the project begins again with it: none of the layers below count for that */
@@ -61,9 +64,10 @@ struct stack {
     char box[BOX_ID_LEN + 1]; /* whose it is: the maker of what is new */
     char open[LAYER_ID_LEN + 1], open_maker[BOX_ID_LEN + 1];
     int below_open;
-    bool open_anew;   /* as a layer's anew */
-    uint64_t named;   /* how many snapshots have been given a name by us */
-    bool no_autosave; /* the operator wants no automatic snapshots */
+    bool open_anew;        /* as a layer's anew */
+    uint64_t open_born_ns; /* as a layer's born_ns; 0: with the box, see stack_load */
+    uint64_t named;        /* how many snapshots have been given a name by us */
+    bool no_autosave;      /* the operator wants no automatic snapshots */
 };
 
 /* Of no box yet, and without an open layer. */
@@ -129,14 +133,20 @@ bool stack_remove_snapshot(struct stack *s, const char *name);
  * stack's layer_count. Returns how many. */
 size_t stack_chain(const struct stack *s, int layer, const char **ret);
 
+/* When each of these was born, in the order of stack_chain: a joined one with the lowest of its run. ret: the same room. */
+void stack_births(const struct stack *s, int layer, uint64_t *ret);
+
+/* The layer, closed or open, with which the project began again as the open layer has it; STACK_BIRTH if it never did. */
+const char *stack_project_start(const struct stack *s);
+
+/* Now, in nanoseconds since 1970: for a layer in which nothing can be written yet. */
+uint64_t stack_now_ns(void);
+
 /* How many of the chain's lowest do not count for the project. */
 size_t stack_project_from(const struct stack *s, int layer);
 
 /* Does the project begin again with one of this run? */
 bool stack_begins_anew(const struct stack *s, int first, int last);
-
-/* When the project began as the open layer has it, in milliseconds; 0: with the box. */
-uint64_t stack_project_since(const struct stack *s, int layer);
 
 /* Forgets layers and joins that neither a snapshot nor the open layer stands on. */
 int stack_prune(struct stack *s, struct pale_err *e) MUST_CHECK;

@@ -155,6 +155,14 @@ static void add_line(void *arg, const char *what)
     json_text(arg, NULL, what);
 }
 
+static void write_bases(struct json *j, const char *at)
+{
+    json_begin_list(j, "bases");
+    for (const char *end; at && (end = strchr(at, '\n')); at = end + 1)
+        json_bytes(j, NULL, at, (size_t)(end - at));
+    json_end_list(j);
+}
+
 int waybill_write(const struct waybill *w, struct policy *p, struct buf *out, struct pale_err *e)
 {
     struct json j;
@@ -171,6 +179,7 @@ int waybill_write(const struct waybill *w, struct policy *p, struct buf *out, st
     int r = waybill_strip(p, add_line, &j, e);
     json_end_list(&j);
     json_u64(&j, "pipes_and_sockets_left_out", w->left);
+    write_bases(&j, w->bases_text);
     if (r == 0)
         r = policy_source(p, &j, "policy", e);
     json_begin_object(&j, "parts");
@@ -319,6 +328,8 @@ int waybill_parse(const char *text, size_t len, struct waybill *ret, struct pale
     need(&r, r.good && read_texts(&w.left_out));
     m = next(&r, "pipes_and_sockets_left_out");
     need(&r, r.good && jsonread_u64(&m, &w.left));
+    w.bases = next(&r, "bases");
+    need(&r, r.good && read_texts(&w.bases) && w.bases.len <= 2 * WAYBILL_BASES_MAX);
     w.policy = next(&r, "policy");
     need(&r, w.policy.kind == JSONREAD_OBJECT);
     m = next(&r, "parts");

@@ -17,7 +17,8 @@
 #include "policy/policy.h"
 #include "tier/wall.h"
 
-#define WAYBILL_VERSION 1
+#define WAYBILL_VERSION 2
+#define WAYBILL_BASES_MAX (1u << 20) /* bytes of them; with more, none are carried */
 
 struct waybill_part {
     bool there;
@@ -34,6 +35,8 @@ struct waybill {
     /* Once it was read; they point into the text. */
     struct jsonread policy;
     struct jsonread left_out; /* a list of texts: what of the policy stayed behind */
+    struct jsonread bases;    /* a list of texts, as landed_import takes them: what the box's versions in its project began with */
+    const char *bases_text;   /* when it is written: the same, each with a newline; NULL: none */
 };
 
 /* What there is in a part; *ret_left grows by what is not carried. stop: set once somebody interrupts; or NULL. PALE_CORRUPT if it holds

@@ -91,8 +91,10 @@ static void what_we_did_not_write_is_refused(void **state)
     (void)state;
     static const char *const changes[][2] = {
         {"\"format\":\"pale-export\"", "\"format\":\"other\""},
-        {"\"version\":1", "\"version\":2"},
-        {"\"version\":1", "\"version\":\"1\""},
+        {"\"version\":2", "\"version\":1"},
+        {"\"version\":2", "\"version\":\"2\""},
+        {"\"bases\":[", "\"bases\":[1,"},
+        {"\"bases\":[", "\"base\":["},
         {"\"box\":\"b\"", "\"box\":\"../b\""},
         {"\"box\":\"b\"", "\"box\":\"b\",\"box\":\"c\""},
         {"\"id\":\"0", "\"id\":\"G"},

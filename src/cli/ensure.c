@@ -8,6 +8,7 @@
 #include "box/intake.h"
 #include "box/life.h"
 #include "box/reach.h"
+#include "box/start.h"
 #include "cli/boxflags.h"
 #include "cli/lookup.h"
 
@@ -76,8 +77,12 @@ static int make(const struct args *a, const char *name, struct ensured *ret, str
     r = life_make(&order, &ret->place, e);
     if (r < 0)
         return r;
+    own_start_look look = START_LOOK_NONE;
+    start_look_begin(&look, &ret->place, &policy);
     reach_init(&reach);
-    if ((r = reach_box(&reach, &ret->place, true, e)) < 0)
+    r = reach_box(&reach, &ret->place, true, e);
+    start_look_end(&look, &ret->place);
+    if (r < 0)
         life_take_back(&ret->place);
     return r;
 }

@@ -46,6 +46,8 @@ int shown_landing_sum(const uint64_t count[LANDING_RESULT_COUNT], bool dry)
     if (count[LANDING_HELD])
         printf("held: this host would run or obey them; look at them, then --include-guarded\n");
     if (count[LANDING_CONFLICT])
-        printf("conflict: both you and the box changed them; yours were left as they are\n");
+        printf(
+            "conflict: both you and the box changed them; yours were left as they are (--theirs lands the box's, --ours keeps yours for\n"
+            "good). A box that runs may go on seeing what you have replaced; once stopped, it sees what you have\n");
     return left ? 1 : 0;
 }

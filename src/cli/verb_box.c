@@ -17,6 +17,7 @@
 #include "box/life.h"
 #include "box/policy_compare.h"
 #include "box/reach.h"
+#include "box/start.h"
 #include "box/snapshot.h"
 #include "box/stack.h"
 #include "box/unlanded.h"
@@ -50,6 +51,7 @@ struct birth {
     struct place place;
     struct reach reach;
     bool was_there; /* with --ensure */
+    struct start_look look;
 };
 
 #define ENSURE_TRIES 100
@@ -80,6 +82,7 @@ static int make_or_find(const struct args *a, const struct life_order *order, st
 static int begin_birth(const struct args *a, const char *name, const struct policy *policy, int home, struct birth *b, struct pale_err *e)
 {
     reach_init(&b->reach);
+    b->look = (struct start_look)START_LOOK_NONE;
     bool start = !args_has(a, "no-start");
     own_stack by_hand = {0};
     stack_init(&by_hand);
@@ -91,8 +94,12 @@ static int begin_birth(const struct args *a, const char *name, const struct poli
                                .durable = !start};
     b->was_there = false;
     int r = make_or_find(a, &order, b, e);
-    if (r == 0 && start && !b->was_there && (r = reach_start(&b->reach, &b->place, home, e)) < 0)
+    if (r == 0 && !b->was_there)
+        start_look_begin(&b->look, &b->place, policy);
+    if (r == 0 && start && !b->was_there && (r = reach_start(&b->reach, &b->place, home, e)) < 0) {
+        start_look_done(&b->look);
         life_take_back(&b->place);
+    }
     return r;
 }
 
@@ -166,6 +173,9 @@ static int set_terms(const struct args *a, const struct place *p, struct pale_er
 static int end_birth(const struct args *a, struct birth *b, struct pale_err *e)
 {
     int r = args_has(a, "no-start") ? 0 : await_birth(b, e);
+    if (r == 0)
+        start_look_end(&b->look, &b->place);
+    start_look_done(&b->look);
     reach_close(&b->reach);
     if (r == 0 && has_terms(a))
         r = set_terms(a, &b->place, e);

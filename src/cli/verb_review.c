@@ -132,6 +132,9 @@ static bool ask_landing(void *arg, const struct landing_report *r, int content_f
 static const struct option apply_options[] = {
     {"interactive", 'i', NULL, "ask for each file", NULL},
     {"include-guarded", 0, NULL, "land also what this host would run or obey", NULL},
+    {"ignored", 0, NULL, "land also what git ignores here", NULL},
+    {"theirs", 0, NULL, "where both changed a file, land the box's version", NULL},
+    {"ours", 0, NULL, "where both changed a file, yours stays and counts as agreed on", NULL},
     {"dry-run", 0, NULL, "tell what would become of each, change nothing", NULL},
     {0},
 };
@@ -147,6 +150,14 @@ static int run_apply(struct args *a)
         err_set(&e, PALE_BAD_INPUT, "--interactive asks a person; it does not go with --json");
         return cli_fail(a, &e);
     }
+    if (args_has(a, "theirs") && args_has(a, "ours")) {
+        err_set(&e, PALE_BAD_INPUT, "choose one of --theirs and --ours");
+        return cli_fail(a, &e);
+    }
+    if (a->host && (args_has(a, "theirs") || args_has(a, "ours") || args_has(a, "ignored"))) {
+        err_set(&e, PALE_UNSUPPORTED, "--theirs, --ours and --ignored do not go with --host; run `pale apply` on that host");
+        return cli_fail(a, &e);
+    }
     if (a->host)
         return far_apply(a);
     struct applying x = {.interactive = args_has(a, "interactive")};
@@ -155,6 +166,10 @@ static int run_apply(struct args *a)
                         .cwd = getcwd(cwd, sizeof(cwd)),
                         .include_guarded = args_has(a, "include-guarded"),
                         .dry_run = args_has(a, "dry-run"),
+                        .ignored = args_has(a, "ignored"),
+                        .prefer = args_has(a, "theirs") ? LANDING_PREFER_THEIRS
+                                  : args_has(a, "ours") ? LANDING_PREFER_OURS
+                                                        : LANDING_PREFER_NONE,
                         .asks_git = true,
                         .kept_fd = -1,
                         .caller = "local",
@@ -221,7 +236,7 @@ const struct verb verb_apply = {
     "apply",
     "Review",
     "land what a box has changed in your project",
-    "[-i] [--include-guarded] [--dry-run] BOX [PATH …]",
+    "[-i] [--include-guarded] [--ignored] [--theirs|--ours] [--dry-run] BOX [PATH …]",
     "File by file, each at once or not at all. What you changed meanwhile is merged line by line; where both changed\n"
     "the same lines yours stays, and the file is told as a conflict. Files that this host would run or obey (hooks,\n"
     "settings of git, agents and editors, build and CI files, new programs, links out of the project) are held back\n"

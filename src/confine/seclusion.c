@@ -176,16 +176,29 @@ static void tame(struct pale_err *err)
             *at = '?';
 }
 
-int seclusion_step(struct secluded *c, unsigned step, void *ret, size_t n, struct pale_err *e)
+static const char ended_early[] = "the process that reads what a box wrote ended early; nothing of its work is used";
+
+int seclusion_ask(struct secluded *c, unsigned step, struct pale_err *e)
 {
-    struct answer a;
     uint8_t ask = (uint8_t)step;
-    assert(n <= sizeof(a.found));
     ssize_t sent;
     while ((sent = send(c->fd, &ask, 1, MSG_NOSIGNAL)) < 0 && errno == EINTR)
         ;
-    if (sent != 1 || fd_read_full(c->fd, &a, sizeof(a)) != (ssize_t)sizeof(a))
-        return err_set(e, PALE_INTERNAL, "the process that reads what a box wrote ended early; nothing of its work is used");
+    return sent == 1 ? 0 : err_set(e, PALE_INTERNAL, "%s", ended_early);
+}
+
+int seclusion_step(struct secluded *c, unsigned step, void *ret, size_t n, struct pale_err *e)
+{
+    int r = seclusion_ask(c, step, e);
+    return r < 0 ? r : seclusion_answer(c, ret, n, e);
+}
+
+int seclusion_answer(struct secluded *c, void *ret, size_t n, struct pale_err *e)
+{
+    struct answer a;
+    assert(n <= sizeof(a.found));
+    if (fd_read_full(c->fd, &a, sizeof(a)) != (ssize_t)sizeof(a))
+        return err_set(e, PALE_INTERNAL, "%s", ended_early);
     if ((unsigned)a.err.code >= PALE_CODE_COUNT)
         return err_set(e, PALE_PROTOCOL, "the process that reads what a box wrote does not speak our language");
     tame(&a.err);

@@ -41,6 +41,9 @@ typedef int seclusion_fn(void *arg, unsigned step, void *ret, struct pale_err *e
 int seclusion_start(struct secluded *c, const struct seclusion *s, seclusion_fn *fn, void *arg, struct pale_err *e) MUST_CHECK;
 /* Has it do a step, and waits. Returns what fn returned; *ret: the first n bytes of what it found, to be checked by the caller. */
 int seclusion_step(struct secluded *c, unsigned step, void *ret, size_t n, struct pale_err *e) MUST_CHECK;
+/* The same in two, for who has something else to do meanwhile. */
+int seclusion_ask(struct secluded *c, unsigned step, struct pale_err *e) MUST_CHECK;
+int seclusion_answer(struct secluded *c, void *ret, size_t n, struct pale_err *e) MUST_CHECK;
 void seclusion_end(struct secluded *c);
 #define own_secluded CLEANUP(seclusion_end) struct secluded
 

@@ -73,13 +73,22 @@ static const char *const names[WEAKEN_COUNT] = {
 
 /* Those that weak_word alone asks for, and no bit stands for. */
 static const char *const more_names[] = {
-    "identity",     /* a folder that was moved or copied is taken for the box */
-    "hello",        /* a keeper serves whoever means another box */
-    "layer-makers", /* layers are joined whoever has made them */
-    "layer-names",  /* every box's first layer has one name, and a name that is taken is taken for the layer itself */
-    "minted-ids",   /* a box's id is made of its path */
-    "lost-list",    /* a lost list of layers is taken for that of a new box */
-    "strangers",    /* layers that boxes of another state folder may stand on are removed */
+    "identity",       /* a folder that was moved or copied is taken for the box */
+    "hello",          /* a keeper serves whoever means another box */
+    "layer-makers",   /* layers are joined whoever has made them */
+    "layer-names",    /* every box's first layer has one name, and a name that is taken is taken for the layer itself */
+    "minted-ids",     /* a box's id is made of its path */
+    "lost-list",      /* a lost list of layers is taken for that of a new box */
+    "strangers",      /* layers that boxes of another state folder may stand on are removed */
+    "review-start",   /* every layer is as old as the box that has it */
+    "review-guess",   /* what is not known to be what the box began with is taken for it */
+    "review-landed",  /* nothing is known of what was landed */
+    "review-dirty",   /* every file is what git's index says when the box begins */
+    "review-tick",    /* times are compared with a margin of some milliseconds */
+    "review-type",    /* a folder in the place of a file is not shown */
+    "review-link",    /* what lies behind a link cannot be looked at, and so may be a repository */
+    "review-ignored", /* what git ignores lands */
+    "review-index",   /* git in a box writes the index when it looks at it */
 };
 
 static bool is_more(const char *at, size_t n)

@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "base/quote.h"
+#include "base/weak.h"
 #include "confine/weaken.h"
 #include "init/runner.h"
 #include "keeper/keeper.h"
@@ -97,6 +98,9 @@ static void complete_env(const struct keeper *k, struct msg_exec *m)
         env_add(m, base[i]);
     env_add(m, k->policy.image ? "USER=root" : "USER=" WALL_USER);
     env_add(m, k->policy.image ? "LOGNAME=root" : "LOGNAME=" WALL_USER);
+    /* A look at the state of a project must not look like a change of it: git would write its index anew. */
+    if (k->policy.project == PROJECT_REVIEW && !weak_word("review-index"))
+        env_add(m, "GIT_OPTIONAL_LOCKS=0");
     m->env[m->envc] = NULL;
 }
 

@@ -25,6 +25,7 @@
 #include "box/policy_compare.h"
 #include "box/place.h"
 #include "box/reach.h"
+#include "box/start.h"
 #include "box/rename.h"
 #include "box/stack.h"
 #include "box/unlanded.h"
@@ -114,11 +115,15 @@ static int do_make(struct deed *d, struct pale_err *e)
                                .stack = m->by_hand ? &by_hand : NULL,
                                .durable = !m->start};
     r = life_make(&order, &d->place, e);
-    if (r < 0 || !m->start)
+    if (r < 0)
         return r;
-    r = reach_start(&reach, &d->place, d->home_fd, e);
-    if (r == 0)
+    own_start_look look = START_LOOK_NONE;
+    start_look_begin(&look, &d->place, &p);
+    if (m->start && (r = reach_start(&reach, &d->place, d->home_fd, e)) == 0)
         r = reach_started(&reach, &d->place, e);
+    start_look_end(&look, &d->place);
+    if (!m->start)
+        return r;
     /* Another keeper in its place was started by somebody who found the box there and uses it. */
     if (r == -PALE_BUSY)
         return 0;

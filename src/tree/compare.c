@@ -11,7 +11,7 @@
 
 static const char *const words[] = {
     [COMPARE_ADDED] = "added", [COMPARE_CHANGED] = "changed", [COMPARE_DELETED] = "deleted", [COMPARE_MODE] = "mode",
-    [COMPARE_LINK] = "link",   [COMPARE_TYPE] = "type",       [COMPARE_TROUBLE] = "trouble",
+    [COMPARE_LINK] = "link",   [COMPARE_TYPE] = "type",       [COMPARE_TROUBLE] = "trouble", [COMPARE_SAME] = "same",
 };
 static_assert(sizeof(words) / sizeof(words[0]) == COMPARE_WHAT_COUNT, "a word for every difference");
 
@@ -190,6 +190,11 @@ static int visit(struct run *w, const struct frame *in, struct pale_err *e)
     if (r < 0) {
         free(f);
         return tell_trouble(w, &why, e);
+    }
+    bool is_own = rec->is.source > 0 && (rec->is.leaf.kind == LEAF_FILE || rec->is.leaf.kind == LEAF_LINK);
+    if (!differs && is_own && w->c->tell_same) {
+        rec->what = COMPARE_SAME;
+        differs = true;
     }
     r = differs ? w->c->tell(w->c->arg, rec, e) : 0;
     if (r != 0 || f->was.count + f->is.count == 0) {

@@ -22,6 +22,7 @@ enum compare_what {
     COMPARE_LINK, /* where a link leads */
     COMPARE_TYPE, /* a file became a link, a folder a file … */
     COMPARE_TROUBLE,
+    COMPARE_SAME, /* no difference: a file or link of the new view's own that is as the old view has it */
     COMPARE_WHAT_COUNT,
 };
 
@@ -36,6 +37,7 @@ struct compare_record {
 struct compare {
     const struct view *was_view, *is_view; /* sources of the same number are common as long as they are the same folder */
     const char *under;                     /* only this path and what lies below it; NULL or "": everything */
+    bool tell_same;                        /* those that are the same are told as well */
     bool tell_leaving;                     /* folders that are gone are told again when everything below them has been */
     /* Other than 0 ends the walk and is its result. */
     int (*tell)(void *arg, const struct compare_record *r, struct pale_err *e);

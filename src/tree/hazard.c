@@ -245,9 +245,12 @@ static bool has(const int *fds, size_t count, const char *folder, const char *na
     char path[PATH_BYTES_MAX];
     struct leaf l;
     int n = snprintf(path, sizeof(path), "%s%s%s", folder, *folder ? "/" : "", name);
-    for (size_t i = 0; n > 0 && (size_t)n < sizeof(path) && i < count; i++)
-        if (fds[i] >= 0 && (leaf_look(fds[i], path, false, &l, NULL) < 0 || (l.kind != LEAF_NONE && l.kind != LEAF_WHITEOUT)))
-            return true; /* what cannot be looked at may be there */
+    for (size_t i = 0; n > 0 && (size_t)n < sizeof(path) && i < count; i++) {
+        int r = fds[i] < 0 ? -PALE_BUSY : leaf_look(fds[i], path, false, &l, NULL);
+        /* Below a link a tree has nothing: the folder that takes its place is another. What cannot be looked at otherwise may be there. */
+        if ((r != -PALE_BUSY || weak_word("review-link")) && (r < 0 || (l.kind != LEAF_NONE && l.kind != LEAF_WHITEOUT)))
+            return true;
+    }
     return false;
 }
 

@@ -49,6 +49,7 @@ struct job {
     mode_t mode;
     struct landing_report report; /* but for its path and reason, as it will be */
     char *reason;                 /* owned; may be NULL */
+    char *note;                   /* owned; of the box's version, once it has landed; may be NULL */
 };
 
 struct run {
@@ -64,7 +65,8 @@ struct run {
     size_t fd_count;
     char folder[PATH_BYTES_MAX]; /* the last that was looked at for a repository, and the answer */
     bool folder_known, in_repository;
-    char held[PATH_BYTES_MAX]; /* a folder whose replacement may not land, so that what it holds stays as well; "" for none */
+    char becomes[PATH_BYTES_MAX]; /* in a dry run: what would be a folder now; "" for none */
+    char held[PATH_BYTES_MAX];    /* a folder whose replacement may not land, so that what it holds stays as well; "" for none */
 };
 
 /* The bits of a mode that are ever landed: none by which a file runs as somebody else. */
@@ -90,7 +92,8 @@ static void job_done(struct run *w, struct job *j)
     stage_drop(&w->stage, &j->staged);
     free(j->path);
     free(j->reason);
-    j->path = j->reason = NULL;
+    free(j->note);
+    j->path = j->reason = j->note = NULL;
 }
 
 /* Root lands in other people's trees: what it makes there is theirs. The hidden folder is root's alone, so nobody can slip anything else
@@ -210,6 +213,9 @@ static int flush(struct run *w, struct pale_err *e)
         struct job *j = &w->jobs[i];
         struct pale_err why = {0};
         int done = r < 0 ? r : do_job(w, j, &why);
+        /* What landed and could not be written down has landed all the same: the next landing takes it for a conflict. */
+        if (done == 0 && j->note && w->l->origin.noted)
+            (void)!w->l->origin.noted(w->l->origin.arg, j->note, &why);
         if (done == 0)
             tell(w, j->report, j->path, j->report.result, j->reason);
         else if (r == 0)
@@ -231,6 +237,8 @@ struct passing {
     struct staged staged; /* the new thing, unless it is a dry run */
     struct threeway_thing theirs, ours, base;
     struct leaf ours_leaf;
+    uint64_t born_ns; /* of the oldest layer that says something about it; 0: not known */
+    char *note;
 };
 
 static void passing_done(struct passing *p)
@@ -238,6 +246,7 @@ static void passing_done(struct passing *p)
     threeway_thing_done(&p->theirs);
     threeway_thing_done(&p->ours);
     threeway_thing_done(&p->base);
+    free(p->note);
 }
 
 static int add_job(struct run *w, struct passing *p, enum job_kind kind, mode_t mode, const char *reason, struct pale_err *e)
@@ -256,6 +265,7 @@ static int add_job(struct run *w, struct passing *p, enum job_kind kind, mode_t 
     }
     j->staged = p->staged;
     p->staged.name[0] = 0;
+    j->note = kind == JOB_TELL ? NULL : take_mem(&p->note);
     w->job_count++;
     w->must_sync = w->must_sync || (kind == JOB_PUT && p->theirs.kind == LEAF_FILE);
     return 0;
@@ -376,10 +386,23 @@ static bool is_fresh(const struct leaf *l)
            !leaf_time_before(later(l->st.st_ctim, LANDING_TICK_MS), now) && leaf_time_before(l->st.st_ctim, later(now, LANDING_TICK_MS));
 }
 
+static bool is_below(const char *path, const char *folder)
+{
+    size_t n = strlen(folder);
+    return n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
+}
+
 /* What the user has now. Written this very moment it could be written once more without a trace, so it must rest for a tick. */
 static int look_at_ours(struct run *w, struct passing *p, struct pale_err *e)
 {
-    int r = leaf_look(w->l->target_fd, p->r->path, false, &p->ours_leaf, e);
+    int r = 0;
+    p->ours_leaf = (struct leaf){.kind = LEAF_NONE};
+    if (w->l->dry_run && is_below(p->r->path, w->becomes))
+        return threeway_open(w->l->target_fd, p->r->path, &p->ours_leaf, &p->ours, e);
+    r = leaf_look(w->l->target_fd, p->r->path, false, &p->ours_leaf, e);
+    /* A link that stands on the way may be one that a folder is about to take the place of. */
+    if (r == -PALE_BUSY && w->job_count > 0 && (r = flush(w, e)) == 0)
+        r = leaf_look(w->l->target_fd, p->r->path, false, &p->ours_leaf, e);
     if (r == 0 && is_fresh(&p->ours_leaf)) {
         nanosleep(&(struct timespec){.tv_nsec = (LANDING_TICK_MS + 5) * 1000000L}, NULL);
         r = leaf_look(w->l->target_fd, p->r->path, false, &p->ours_leaf, e);
@@ -407,13 +430,90 @@ static bool birth_of(struct run *w, const char *path, struct timespec *ret)
     }
 }
 
-/* Rules 2 and 3 of the header. */
+static uint64_t ns_of(struct timespec t)
+{
+    return t.tv_sec < 0 ? 0 : (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static struct timespec time_of(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+}
+
+/* Does the layer say something about the path itself: an entry, or what hides what lay there before? */
+static bool says_something(int layer_fd, const char *path)
+{
+    char at[PATH_BYTES_MAX];
+    for (size_t end = 0; path[end];) {
+        struct leaf l;
+        struct pale_err ignored;
+        end += path[end] == '/';
+        end += strcspn(path + end, "/");
+        memcpy(at, path, end);
+        at[end] = 0;
+        if (leaf_look(layer_fd, at, true, &l, &ignored) < 0)
+            return true; /* in doubt */
+        if (l.kind == LEAF_NONE)
+            return false;
+        if (l.kind != LEAF_FOLDER || l.opaque)
+            return true;
+    }
+    return true;
+}
+
+/* The birth of the oldest layer that says something about the path. */
+static uint64_t layer_birth(struct run *w, const char *path)
+{
+    const struct landing *l = w->l;
+    for (size_t i = 0; l->born_ns && i < l->is_view->layer_count; i++)
+        if (says_something(l->is_view->layer_fds[i], path))
+            return l->born_ns[i];
+    return 0;
+}
+
+/* Nothing stands there. Nothing has stood there since, if the folder that would hold it, or the nearest one above, was not touched. */
+static bool was_never_there(struct run *w, struct passing *p)
+{
+    char at[PATH_BYTES_MAX];
+    struct leaf l;
+    struct pale_err ignored;
+    snprintf(at, sizeof(at), "%s", p->r->path);
+    do {
+        char *slash = strrchr(at, '/');
+        *(slash ? slash : at) = 0;
+        if (leaf_look(w->l->target_fd, at, false, &l, &ignored) < 0)
+            return false;
+    } while (l.kind == LEAF_NONE && at[0]);
+    return l.kind == LEAF_FOLDER && p->born_ns && ns_of(l.st.st_ctim) <= p->born_ns;
+}
+
+/* Rules 2 and 4 of the header. */
 static bool is_untouched(struct run *w, struct passing *p)
 {
     struct timespec touched = later(p->ours_leaf.st.st_ctim, LANDING_TICK_MS), birth;
-    if (p->ours_leaf.kind == LEAF_NONE || p->ours_leaf.kind == LEAF_FOLDER || leaf_time_before(touched, w->l->since))
+    if (p->ours_leaf.kind == LEAF_NONE || p->ours_leaf.kind == LEAF_FOLDER)
         return true; /* a folder holds no work but what lies in it, and is only removed empty */
-    return w->l->birth_counts && birth_of(w, p->r->path, &birth) && leaf_time_before(touched, birth);
+    if (w->l->born_ns && !weak_word("review-tick") ? p->born_ns && ns_of(p->ours_leaf.st.st_ctim) <= p->born_ns
+                                                   : leaf_time_before(touched, w->l->born_ns ? time_of(p->born_ns) : w->l->since))
+        return true;
+    return (w->l->birth_counts && birth_of(w, p->r->path, &birth) && leaf_time_before(touched, birth)) || weak_word("review-guess");
+}
+
+/* What whoever wrote it down knows of the base. */
+static int ask_origin(struct run *w, struct passing *p, bool *ret_known, struct pale_err *e)
+{
+    const struct landing_origin *o = &w->l->origin;
+    int r = 0;
+    *ret_known = false;
+    if (o->find_landed)
+        r = o->find_landed(o->arg, p->r->path, p->born_ns, ret_known, &p->base, e);
+    /* Of a version that came from elsewhere the start of the project here tells nothing. */
+    if (r < 0 || *ret_known || !w->live || !o->find_start || !p->born_ns)
+        return r;
+    bool stands = p->ours_leaf.kind != LEAF_NONE;
+    if (stands ? is_untouched(w, p) && p->ours_leaf.kind != LEAF_FOLDER : was_never_there(w, p))
+        return 0;
+    return o->find_start(o->arg, p->r->path, ret_known, &p->base, e);
 }
 
 /* What the box began with: opened into p->base, or what the user has now, or NULL. */
@@ -421,9 +521,13 @@ static int find_base(struct run *w, struct passing *p, const struct threeway_thi
 {
     struct leaf l = {.kind = LEAF_NONE};
     int root = w->l->origin_fd;
-    int r = root >= 0 ? leaf_look(root, p->r->path, false, &l, e) : 0;
-    *ret = NULL;
-    if (r < 0)
+    bool known = false;
+    p->born_ns = layer_birth(w, p->r->path);
+    int r = ask_origin(w, p, &known, e);
+    *ret = known ? &p->base : NULL;
+    if (r == 0 && !known && root >= 0)
+        r = leaf_look(root, p->r->path, false, &l, e);
+    if (r < 0 || known)
         return r;
     if (l.kind == LEAF_NONE && w->live) {
         *ret = is_untouched(w, p) ? &p->ours : NULL;
@@ -470,6 +574,11 @@ static enum job_kind kind_of_job(const struct passing *p)
 static int carry_out(struct run *w, struct passing *p, const struct threeway *t, struct pale_err *e)
 {
     const char *path = p->r->path;
+    const struct landing_origin *o = &w->l->origin;
+    if (!w->l->dry_run && o->note && t->verdict != THREEWAY_CONFLICT && t->agrees)
+        p->note = o->note(o->arg, path, &p->theirs);
+    if (t->verdict == THREEWAY_NOTHING && p->note)
+        (void)!o->noted(o->arg, p->note, e);
     if (t->verdict == THREEWAY_CONFLICT || t->verdict == THREEWAY_NOTHING) {
         return tell_in_turn(w, p, t->verdict == THREEWAY_NOTHING ? LANDING_SAME : LANDING_CONFLICT, t->reason, e);
     }
@@ -480,11 +589,24 @@ static int carry_out(struct run *w, struct passing *p, const struct threeway *t,
         return tell_in_turn(w, p, LANDING_SKIPPED, NULL, e);
     }
     if (w->l->dry_run) {
+        if (p->theirs.kind == LEAF_FOLDER && p->ours_leaf.kind != LEAF_FOLDER && !is_below(path, w->becomes))
+            snprintf(w->becomes, sizeof(w->becomes), "%s", path);
         return tell_in_turn(w, p, p->report.result, NULL, e);
     }
     enum job_kind kind = kind_of_job(p);
     int r = kind == JOB_PUT ? finish_staged(w, p, t, e) : 0;
     return r < 0 ? r : add_job(w, p, kind, t->mode, NULL, e);
+}
+
+/* What the caller wants of conflicts. Folders that hold something stay in any case: they are only removed empty. */
+static void prefer(enum landing_prefer how, struct threeway *t)
+{
+    if (t->verdict != THREEWAY_CONFLICT || how == LANDING_PREFER_NONE)
+        return;
+    t->verdict = how == LANDING_PREFER_THEIRS ? THREEWAY_LAND : THREEWAY_NOTHING;
+    t->mode = t->theirs->mode;
+    t->reason = how == LANDING_PREFER_THEIRS ? NULL : "yours stays";
+    t->agrees = true;
 }
 
 static int decide(struct run *w, struct passing *p, struct pale_err *e)
@@ -493,6 +615,9 @@ static int decide(struct run *w, struct passing *p, struct pale_err *e)
     int r = stage_theirs(w, p, e);
     if (r < 0)
         return r;
+    bool folder = p->r->is.leaf.kind == LEAF_FOLDER || (p->r->is.leaf.kind == LEAF_NONE && p->r->was.leaf.kind == LEAF_FOLDER);
+    if (w->l->origin.is_ignored && w->l->origin.is_ignored(w->l->origin.arg, p->r->path, folder))
+        return tell_in_turn(w, p, LANDING_SKIPPED, "git ignores it; --ignored lands it", e);
     p->report.hazard = class_of(w, p);
     if (p->report.hazard.class != HAZARD_NONE && !w->l->include_guarded) {
         return tell_in_turn(w, p, LANDING_HELD, p->report.hazard.reason, e);
@@ -504,7 +629,12 @@ static int decide(struct run *w, struct passing *p, struct pale_err *e)
         return r;
     struct threeway t = {.base = base, .theirs = &p->theirs, .ours = &p->ours};
     buf_init(&t.merged, 2 * TEXT_BYTES_MAX);
-    r = threeway_decide(&t, e);
+    if (w->l->origin.tell_base)
+        r = w->l->origin.tell_base(w->l->origin.arg, p->r->path, base != NULL, base, e);
+    if (r == 0)
+        r = threeway_decide(&t, e);
+    if (r == 0)
+        prefer(w->l->prefer, &t);
     if (r == 0)
         r = carry_out(w, p, &t, e);
     buf_done(&t.merged);
@@ -532,10 +662,15 @@ static int foresee(struct run *w, struct passing *p, const char *refused, struct
     return 0;
 }
 
-static bool is_below(const char *path, const char *folder)
+/* What both have the same is no difference, but it began with something as well. */
+static int tell_same(struct run *w, struct passing *p)
 {
-    size_t n = strlen(folder);
-    return n > 0 && strncmp(path, folder, n) == 0 && path[n] == '/';
+    struct pale_err ignored;
+    const struct threeway_thing *base = NULL;
+    const struct landing_origin *o = &w->l->origin;
+    if (look_at_ours(w, p, &ignored) < 0 || find_base(w, p, &base, &ignored) < 0)
+        return 0;
+    return o->tell_base(o->arg, p->r->path, base != NULL, base, &ignored);
 }
 
 static int consider(void *arg, const struct compare_record *r, struct pale_err *e)
@@ -552,6 +687,8 @@ static int consider(void *arg, const struct compare_record *r, struct pale_err *
         return foresee(w, &p, refused, &why);
     if (!is_wanted(w->l, r) || goes != r->leaving)
         return 0;
+    if (r->what == COMPARE_SAME)
+        return tell_same(w, &p);
     if (is_below(r->path, w->held))
         return tell_in_turn(w, &p, LANDING_HELD, "it lies in a folder that does not go either", e);
     w->held[0] = 0;
@@ -572,7 +709,12 @@ static int consider(void *arg, const struct compare_record *r, struct pale_err *
 static int run_stages(struct run *w, struct pale_err *e)
 {
     struct landing *l = w->l;
-    struct compare c = {.was_view = l->was_view, .is_view = l->is_view, .tell_leaving = true, .tell = consider, .arg = w};
+    struct compare c = {.was_view = l->was_view,
+                        .is_view = l->is_view,
+                        .tell_same = l->dry_run && l->origin.tell_base,
+                        .tell_leaving = true,
+                        .tell = consider,
+                        .arg = w};
     int r = l->dry_run ? 0 : stage_open(&w->stage, l->target_fd, e);
     if (r < 0)
         return r;
@@ -610,6 +752,5 @@ int landing_run(struct landing *l, struct pale_err *e)
     fds[layers + 1] = l->target_fd;
     int was = l->was_view->base_fd;
     w->live = was >= 0 && fstat(was, &base) == 0 && base.st_dev == target.st_dev && base.st_ino == target.st_ino;
-    memset(l->count, 0, sizeof(l->count));
     return run_stages(w, e);
 }

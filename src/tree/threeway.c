@@ -2,7 +2,9 @@
 /* Owns the decision about one path of three trees. */
 #include "tree/threeway.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/limits.h"
 #include "tree/merge3.h"
@@ -28,6 +30,56 @@ int threeway_open(int root_fd, const char *path, const struct leaf *leaf, struct
     return r;
 }
 
+#define BLOCK_BYTES 65536
+
+static bool is_zero(const uint8_t *p, size_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
+/* Holes are passed over, and zeros count as holes: a file of terabytes that holds nothing is no work. */
+static int digest_file(int fd, char ret[SHA256_HEX], struct pale_err *e)
+{
+    uint8_t block[BLOCK_BYTES], raw[SHA256_BYTES];
+    struct sha256 h;
+    off_t was = lseek(fd, 0, SEEK_CUR), at = 0, size = lseek(fd, 0, SEEK_END);
+    ssize_t n = was < 0 || size < 0 ? -1 : 0;
+    sha256_init(&h);
+    while (n >= 0 && at < size) {
+        off_t data = lseek(fd, at, SEEK_DATA);
+        if (data < 0 && errno == ENXIO)
+            break;
+        if (data > at)
+            at = data - data % BLOCK_BYTES;
+        n = pread(fd, block, sizeof(block), at);
+        if (n == 0)
+            break;
+        if (n > 0 && !is_zero(block, (size_t)n)) {
+            const uint64_t head[2] = {(uint64_t)at, (uint64_t)n};
+            sha256_add(&h, head, sizeof(head));
+            sha256_add(&h, block, (size_t)n);
+        }
+        at += n;
+    }
+    if (n < 0 || lseek(fd, was, SEEK_SET) < 0)
+        return err_os(e, "read a file");
+    sha256_add(&h, &(uint64_t){(uint64_t)size}, sizeof(uint64_t));
+    sha256_final(&h, raw);
+    sha256_to_hex(raw, ret);
+    return 0;
+}
+
+int threeway_digest(const struct threeway_thing *t, char ret[SHA256_HEX], struct pale_err *e)
+{
+    if (t->digest[0])
+        memcpy(ret, t->digest, sizeof(t->digest));
+    else if (t->kind == LEAF_LINK)
+        sha256_hex(t->target.data, t->target.len, ret);
+    else
+        return digest_file(t->fd, ret, e);
+    return 0;
+}
+
 static bool same_mode(const struct threeway_thing *a, const struct threeway_thing *b)
 {
     return (a->kind != LEAF_FILE && a->kind != LEAF_FOLDER) || a->mode == b->mode;
@@ -37,6 +89,14 @@ static int same_content(const struct threeway_thing *a, const struct threeway_th
 {
     struct stat x, y;
     *ret = false;
+    if ((a->digest[0] || b->digest[0]) && (a->kind == LEAF_FILE || a->kind == LEAF_LINK)) {
+        char p[SHA256_HEX], q[SHA256_HEX];
+        int r = threeway_digest(a, p, e);
+        if (r == 0)
+            r = threeway_digest(b, q, e);
+        *ret = r == 0 && strcmp(p, q) == 0;
+        return r;
+    }
     if (a->kind == LEAF_LINK)
         *ret = a->target.len == b->target.len && memcmp(a->target.data, b->target.data, a->target.len) == 0;
     if (a->kind != LEAF_FILE) {
@@ -71,8 +131,10 @@ static int read_text(const struct threeway_thing *t, struct buf *out, bool *too_
 
 static int merge_texts(struct threeway *w, struct pale_err *e)
 {
-    own_buf base, ours, theirs;
+    own_buf base = {0}, ours = {0}, theirs = {0};
     bool too_long = false, clean = false;
+    if (w->base->fd < 0)
+        return conflict(w, "both changed it, and the content that both began with is not kept");
     buf_init(&ours, 0);
     buf_init(&theirs, 0);
     int r = read_text(w->base, &base, &too_long, e);
@@ -126,6 +188,7 @@ int threeway_decide(struct threeway *w, struct pale_err *e)
     w->mode = w->theirs->mode;
     w->verdict = THREEWAY_NOTHING;
     int r = threeway_same(w->ours, w->theirs, &same, e);
+    w->agrees = same;
     if (r < 0 || same)
         return r;
     if (!w->base)
@@ -133,6 +196,7 @@ int threeway_decide(struct threeway *w, struct pale_err *e)
     r = threeway_same(w->theirs, w->base, &same, e);
     if (r < 0 || same)
         return r;
+    w->agrees = true; /* unless it is a conflict */
     r = threeway_same(w->ours, w->base, &same, e);
     w->verdict = THREEWAY_LAND;
     if (r < 0 || same)

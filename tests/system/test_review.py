@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import time
 
+import harness
 import pytest
 
 
@@ -353,3 +354,348 @@ def test_the_box_may_work_meanwhile(pale, review, project):
         p.kill()
     finally:
         canary.unlink()
+
+
+# --- what the box began with ---
+
+GIT = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_AUTHOR_NAME": "n", "GIT_AUTHOR_EMAIL": "e@example.org", "GIT_COMMITTER_NAME": "n",
+       "GIT_COMMITTER_EMAIL": "e@example.org", "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/"}
+LINES = [f"line {i}\n" for i in range(1, 10)]
+
+
+def git(folder, *words):
+    subprocess.run(["git", "-c", "init.defaultBranch=main", *words], cwd=folder, env=GIT, check=True, capture_output=True)
+
+
+def commit_all(folder):
+    if not (folder / ".git").exists():
+        git(folder, "init", "-q")
+    git(folder, "add", "-A")
+    git(folder, "commit", "-qm", "all")
+
+
+def with_line(number, text, lines=None):
+    lines = list(lines or LINES)
+    lines[number - 1] = text + "\n"
+    return "".join(lines)
+
+
+def results(pale, box, *flags, **more):
+    done = pale.run("apply", "--json", *flags, box, **more)
+    rows = done.json()
+    found = {r["path"]: r["result"] for r in rows}
+    assert len(found) == len(rows), rows
+    assert done.code == (1 if set(found.values()) & {"conflict", "held", "refused", "failed"} else 0), done
+    return found
+
+
+def twins(*switches):
+    """The case as it is, and the same with a defence switched off: then it must be seen to fail."""
+    sides = [None, *switches] if os.access(harness.WEAK / "pale", os.X_OK) else [None]
+    return pytest.mark.parametrize("switch", sides, ids=["held"] + ["weak-" + s for s in sides[1:]])
+
+
+def judge(pale, switch, case, *args):
+    """case says True if the promise holds."""
+    if not switch:
+        assert case(pale, *args)
+        return
+    twin = pale.weakened(switch)
+    try:
+        assert not case(twin, *args), f"the case does not notice that {switch} is off"
+    finally:
+        trouble = twin.end()
+    assert not trouble, trouble
+
+
+def overwritten_by(pale, project, way):
+    pale.create("pa", "--project", "review", cwd=project)
+    text(pale, "pa", f"echo BOX >> {project}/a")
+    pale.ok("stop", "pa")
+    time.sleep(0.05)
+    (project / "a").write_text("USER WORK\n")
+    if way == "fork":
+        pale.ok("fork", "pa", "pb")
+    elif way == "fork of fork":
+        pale.ok("fork", "pa", "px")
+        pale.ok("fork", "px", "pb")
+    elif way == "snapshot":
+        pale.ok("snapshot", "pa", "s")
+        pale.ok("fork", "--at", "s", "pa", "pb")
+    elif way == "import":
+        pale.ok("export", "--plain", "-o", pale.root / "x.tar", "pa", cwd=project)
+        pale.ok("import", "--project-path", project, pale.root / "x.tar", "pb")
+        (pale.root / "x.tar").unlink()
+    else:
+        pale.ok("snapshot", "pa", "s")
+        text(pale, "pa", f"echo 2 > {project}/new")
+        pale.ok("restore", "pa", "s")
+    box = "pa" if way == "restore" else "pb"
+    time.sleep(0.05)
+    assert results(pale, box).get("a") in ("conflict", "landed")
+    return (project / "a").read_text() == "USER WORK\n" and results(pale, box)["a"] == "conflict"
+
+
+@pytest.mark.parametrize("way", ["fork", "fork of fork", "snapshot", "restore", "import"])
+@twins("review-start", "review-guess")
+def test_work_since_the_first_box_is_never_overwritten(pale, project, way, switch):
+    if way == "import" and switch == "review-start":
+        pytest.skip("what an import began with is told by its digests, or not known")
+    judge(pale, switch, overwritten_by, project, way)
+
+
+def merged_with_commits(pale, project, how):
+    (project / "f").write_text("".join(LINES))
+    commit_all(project)
+    time.sleep(0.05)
+    pale.create("m", "--project", "review", cwd=project)
+    text(pale, "m", f"cd {project}; sed -i '1s/.*/BOX/' f")
+    time.sleep(0.05)
+    if how == "pull":
+        git(project, "checkout", "-qb", "up")
+    (project / "f").write_text(with_line(7, "USER"))
+    git(project, "commit", "-qam", "mine")
+    if how == "pull":
+        git(project, "checkout", "-q", "main")
+        git(project, "merge", "-q", "--no-edit", "up")
+    if how == "rebase":
+        git(project, "commit", "-q", "--amend", "-m", "other words")
+        git(project, "reflog", "expire", "--expire=now", "--all")
+    if how == "revert":
+        git(project, "revert", "--no-edit", "HEAD")
+    found = results(pale, "m")
+    want = with_line(1, "BOX") if how == "revert" else with_line(1, "BOX", with_line(7, "USER").splitlines(True))
+    return found["f"] == ("landed" if how == "revert" else "merged") and (project / "f").read_text() == want
+
+
+@pytest.mark.parametrize("how", ["commit", "pull", "rebase"])
+@twins("review-guess")
+def test_what_is_committed_meanwhile_is_merged(pale, project, how, switch):
+    judge(pale, switch, merged_with_commits, project, how)
+
+
+def test_what_was_committed_and_reverted_is_as_it_was(pale, project):
+    assert merged_with_commits(pale, project, "revert")
+
+
+def dirty_at_birth(pale, project):
+    """What the user had not committed when the box began, and has taken back since, is the user's change, though the file is the commit's."""
+    (project / "f").write_text("".join(LINES))
+    commit_all(project)
+    (project / "f").write_text(with_line(5, "LINE 5"))  # as long as it was
+    time.sleep(0.05)
+    pale.create("m", "--project", "review", cwd=project)
+    text(pale, "m", f"cd {project}; sed -i '1s/.*/BOX/' f")
+    time.sleep(0.05)
+    git(project, "checkout", "-q", "f")
+    return results(pale, "m")["f"] == "conflict" and (project / "f").read_text() == "".join(LINES)
+
+
+@twins("review-dirty")
+def test_a_change_that_was_taken_back_is_a_change(pale, project, switch):
+    judge(pale, switch, dirty_at_birth, project)
+
+
+def loop(pale, project):
+    pale.create("m", "--project", "review", cwd=project)
+    for turn in range(4):
+        text(pale, "m", f"echo {turn} >> {project}/a; echo {turn} > {project}/n{turn}; chmod {'640' if turn % 2 else '600'} {project}/a; ln -sfn t{turn} {project}/l")
+        if results(pale, "m") != {"a": "landed", f"n{turn}": "landed", "l": "landed"} | ({} if turn else {}):
+            return False
+    text(pale, "m", f"cd {project}; printf 'one\\ntwo\\nthree\\n' > a; chmod 644 a; rm n0 l")
+    return results(pale, "m") == {"a": "landed", "n0": "landed", "l": "landed"} and (project / "a").read_text() == "one\ntwo\nthree\n" and pale.ok("apply", "m").text == "0 landed\n"
+
+
+@twins("review-landed")
+def test_review_and_apply_go_on_for_ever(pale, project, switch):
+    judge(pale, switch, loop, project)
+
+
+def goes_on_after_a_merge(pale, project, kind):
+    (project / "f").write_text("".join(LINES))
+    if kind == "git":
+        commit_all(project)
+    time.sleep(0.05)
+    pale.create("m", "--project", "review", cwd=project)
+    text(pale, "m", f"cd {project}; sed -i '1s/.*/BOX/' f")
+    if results(pale, "m")["f"] != "landed":
+        return False
+    (project / "f").write_text(with_line(7, "USER", (project / "f").read_text().splitlines(True)))
+    text(pale, "m", f"cd {project}; sed -i '3s/.*/BOX/' f")
+    if results(pale, "m")["f"] != "merged":
+        return False
+    text(pale, "m", f"cd {project}; sed -i '5s/.*/BOX/' f")
+    pale.ok("snapshot", "m", "s")
+    pale.ok("fork", "m", "n")
+    text(pale, "n", f"cd {project}; sed -i '9s/.*/FORK/' f")
+    first, second = results(pale, "m"), results(pale, "n")
+    lines = (project / "f").read_text().splitlines()
+    return first["f"] == second["f"] == "merged" and [lines[i - 1] for i in (1, 3, 5, 7, 9)] == ["BOX", "BOX", "BOX", "USER", "FORK"]
+
+
+@pytest.mark.parametrize("kind", ["git", "no git"])
+@twins("review-landed")
+def test_what_landed_is_what_both_began_with(pale, project, kind, switch):
+    if switch and kind == "git":
+        pytest.skip("what the project began with serves as well")
+    judge(pale, switch, goes_on_after_a_merge, project, kind)
+
+
+def test_an_older_snapshot_has_not_had_what_was_landed_later(pale, project):
+    pale.create("m", "--project", "review", cwd=project)
+    text(pale, "m", f"echo 1 >> {project}/a")
+    pale.ok("snapshot", "m", "s")
+    text(pale, "m", f"echo 2 >> {project}/a")
+    assert results(pale, "m") == {"a": "landed"}
+    pale.ok("fork", "--at", "s", "m", "old")
+    assert results(pale, "old") == {"a": "conflict"} and (project / "a").read_text().endswith("1\n2\n")
+    pale.ok("fork", "m", "new")
+    text(pale, "new", f"echo 3 >> {project}/a")
+    assert results(pale, "new") == {"a": "landed"}
+
+
+def test_rows_and_sums_are_one(pale, project):
+    """One file that is held, one that is merged, one conflict."""
+    (project / "f").write_text("".join(LINES))
+    commit_all(project)
+    time.sleep(0.05)
+    pale.create("m", "--project", "review", cwd=project)
+    text(pale, "m", f"cd {project}; sed -i '1s/.*/BOX/' f; echo x > .envrc; echo box > a; echo new > n")
+    time.sleep(0.05)
+    (project / "f").write_text(with_line(7, "USER"))
+    (project / "a").write_text("mine\n")
+    done = pale.run("apply", "m")
+    rows = [x.split()[:2] for x in done.text.splitlines()[:4]]
+    assert done.code == 1 and sorted(rows) == [["conflict", "a"], ["held", ".envrc"], ["landed", "n"], ["merged", "f"]], done
+    assert "2 landed, 1 conflict, 1 held" in done.text, done
+    assert results(pale, "m") == {"a": "conflict", ".envrc": "held", "f": "same"}
+    done = pale.run("apply", "--theirs", "m")
+    assert done.code == 1 and "1 landed, 1 held" in done.text and (project / "a").read_text() == "box\n"
+    text(pale, "m", f"cd {project}; echo more > a")
+    (project / "a").write_text("mine again\n")
+    assert results(pale, "m", "--ours") == {"a": "same", ".envrc": "held", "f": "same"} and (project / "a").read_text() == "mine again\n"
+    assert results(pale, "m") == {"a": "same", ".envrc": "held", "f": "same"}
+    done = pale.run("apply", "--theirs", "--ours", "m")
+    assert done.code == 125 and "choose one" in done.errors
+
+
+def folders_are_shown(pale, project):
+    os.symlink("a", project / "was-link")
+    time.sleep(0.05)
+    pale.create("m", "--project", "review", cwd=project)
+    text(pale, "m", f"cd {project}; rm a was-link; mkdir a was-link; echo 1 > was-link/in")
+    names = pale.ok("diff", "--name-only", "m").text.split()
+    stat = pale.ok("diff", "--stat", "m").text
+    return names == ["a", "was-link", "was-link/in"] and stat.count("type  ") == 2
+
+
+@twins("review-type")
+def test_a_folder_in_the_place_of_a_file_is_shown(pale, project, switch):
+    judge(pale, switch, folders_are_shown, project)
+
+
+def link_becomes_folder(pale, project):
+    os.symlink("dir", project / "l")
+    time.sleep(0.05)
+    pale.create("m", "--project", "review", cwd=project)
+    text(pale, "m", f"cd {project}; rm l; mkdir -p l/deep; echo 1 > l/in; echo 2 > l/deep/in")
+    would = pale.run("apply", "--dry-run", "--json", "m").json()
+    return {r["result"] for r in would} == set(results(pale, "m").values()) == {"landed"} and (project / "l" / "deep" / "in").read_text() == "2\n"
+
+
+@twins("review-link")
+def test_a_link_becomes_a_folder(pale, project, switch):
+    judge(pale, switch, link_becomes_folder, project)
+
+
+def same_moment(pale, project):
+    found = []
+    for i in range(6):
+        (project / "a").write_text(f"{i}\n")
+        pale.create(f"m{i}", "--project", "review", cwd=project)
+        text(pale, f"m{i}", f"echo box >> {project}/a")
+        found.append(results(pale, f"m{i}")["a"])
+        pale.ok("rm", "-f", f"m{i}")
+    return set(found) == {"landed"}
+
+
+@twins("review-tick")
+def test_what_was_written_a_moment_before_is_no_conflict(pale, project, switch):
+    judge(pale, switch, same_moment, project)
+
+
+def test_what_is_written_a_moment_after_is_one(pale, project):
+    for i in range(20):
+        pale.create(f"m{i}", "--project", "review", cwd=project)
+        (project / "a").write_text(f"mine {i}\n")
+        text(pale, f"m{i}", f"rm {project}/a; echo box > {project}/a")
+        assert results(pale, f"m{i}")["a"] == "conflict" and (project / "a").read_text() == f"mine {i}\n"
+        pale.ok("rm", "-f", f"m{i}")
+
+
+def ignored_stays(pale, project):
+    (project / ".gitignore").write_text("*.o\nout/\n")
+    commit_all(project)
+    time.sleep(0.05)
+    pale.create("m", "--project", "review", cwd=project)
+    text(pale, "m", f"cd {project}; echo 1 > x.o; echo 1 > x.c; mkdir out; echo 1 > out/f")
+    found = results(pale, "m")
+    return found == {"x.o": "skipped", "x.c": "landed", "out": "skipped", "out/f": "skipped"} and not (project / "out").exists() and \
+        set(results(pale, "m", "--ignored").values()) == {"landed"} and (project / "out" / "f").exists()
+
+
+@twins("review-ignored")
+def test_what_git_ignores_lands_when_it_is_asked_for(pale, project, switch):
+    judge(pale, switch, ignored_stays, project)
+
+
+def status_is_no_change(pale, project):
+    commit_all(project)
+    for p in project.iterdir():
+        if p.is_file():
+            os.utime(p)
+    time.sleep(0.05)
+    pale.create("m", "--project", "review", cwd=project)
+    text(pale, "m", f"cd {project}; sleep 0.05; touch a run.sh gone; git status; git status --porcelain")
+    return changed(pale, "m") == {}
+
+
+@twins("review-index")
+def test_a_look_at_the_state_of_a_repository_changes_nothing(pale, project, switch):
+    judge(pale, switch, status_is_no_change, project)
+
+
+def test_an_export_says_what_its_files_began_with(pale, project):
+    pale.create("m", "--project", "review", cwd=project)
+    text(pale, "m", f"cd {project}; echo 1 >> a; rm gone; echo n > new; echo 2 >> dir/old")
+    pale.ok("export", "--plain", "-o", pale.root / "x.tar", "m", cwd=project)
+    (project / "dir" / "old").write_text("mine\n")
+    pale.ok("import", "--project-path", project, pale.root / "x.tar", "n")
+    (pale.root / "x.tar").unlink()
+    assert results(pale, "n") == {"a": "landed", "gone": "landed", "new": "landed", "dir/old": "conflict"}
+    text(pale, "n", f"echo 2 >> {project}/a")
+    assert results(pale, "n") == {"a": "landed", "dir/old": "conflict"}
+
+
+def state_of(pale, box):
+    return pathlib.Path(pale.env["XDG_STATE_HOME"]) / "pale" / "boxes" / pale.json("inspect", "--json", box)["id"]
+
+
+@pytest.mark.parametrize("which", ["landed/list", "start"])
+def test_a_damaged_list_is_an_error_and_nothing_lands(pale, project, which):
+    commit_all(project)
+    time.sleep(0.05)
+    pale.create("m", "--project", "review", cwd=project)
+    text(pale, "m", f"echo 1 >> {project}/a")
+    assert results(pale, "m") == {"a": "landed"}
+    text(pale, "m", f"echo 2 >> {project}/a")
+    path = next(p for p in state_of(pale, "m").iterdir() if p.name.startswith("start-")) if which == "start" else state_of(pale, "m") / which
+    good, before = path.read_bytes(), (project / "a").read_text()
+    at = len(good) // 2
+    path.write_bytes(good[:at] + bytes([good[at] ^ 1]) + good[at + 1:])
+    done = pale.run("apply", "m")
+    assert done.code == 125 and path.name in done.errors and "conflict" in done.errors and (project / "a").read_text() == before
+    path.unlink()
+    assert results(pale, "m")["a"] in ("landed", "conflict")
+    path.write_bytes(good)
+    assert results(pale, "m").get("a", "same") in ("landed", "same", "conflict")
