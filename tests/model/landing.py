@@ -30,11 +30,11 @@ def judge_path(box, path, before, after, view, row):
         raise Difference(f"{where}, of which the box has changed nothing")
     lost = (before.tokens() if before else set()) - (after.tokens() if after else set()) - box.seen.get(path, set())
     if lost:
-        raise Difference(f"{where}: the user's {sorted(lost)} are lost, which the box had never seen")
+        raise Difference(f"lines that the box had never seen are lost, {sorted(lost)}: {where}")
     mine = view[path].tokens() if path in view else set()
     foreign = (after.tokens() if after else set()) - (before.tokens() if before else set()) - mine
     if foreign:
-        raise Difference(f"{where}: {sorted(foreign)} are not the box's")
+        raise Difference(f"lines that are not the box's have come, {sorted(foreign)}: {where}")
     if row in LEFT or row == "same":
         raise Difference(f"{where}, and yet something was done")
 

@@ -12,18 +12,19 @@ def kind_of(why):
 
 
 def shrink(steps, play, why, seconds):
-    """Bounded: (the shortest found, what it says)."""
+    """Bounded: (the shortest found, what it says). `play` tells what made sense of the steps until it failed, and how."""
     until, last = time.monotonic() + seconds, why
 
     def fails(some):
+        """What is left of them if they fail in the same way."""
         nonlocal last
         if time.monotonic() > until:
-            return False
-        told = play(some)
+            return None
+        played, told = play(some)
         if told and kind_of(told) == kind_of(why):
             last = told
-            return True
-        return False
+            return played
+        return None
 
     steps = without_boxes(list(steps), fails)
     size = max(1, len(steps) // 2)
@@ -31,11 +32,12 @@ def shrink(steps, play, why, seconds):
         at, shorter = max(0, len(steps) - size), False
         while at >= 0 and time.monotonic() < until:  # from the end: what is not needed there is most
             some = steps[:at] + steps[at + size:]
-            if some and fails(some):
-                steps, shorter = some, True
+            less = fails(some) if some else None
+            if less:
+                steps, shorter = less, True
             if at == 0:
                 break
-            at = max(0, at - size)
+            at = max(0, min(at, len(steps)) - size)
         if size == 1 and not shorter:
             break
         size = size if shorter and size == 1 else max(1, size // 2)
@@ -47,20 +49,18 @@ def without_boxes(steps, fails):
     for word in ("key", "do"):
         for value in sorted({s[word] for s in steps if word in s}, key=lambda v: -sum(s.get(word) == v for s in steps)):
             less = [s for s in steps if s.get(word) != value]
-            if less and fails(less):
-                steps = less
+            steps = less and fails(less) or steps
     return steps
 
 
 def shorten_writes(steps, fails):
-    for i, step in enumerate(steps):
-        while step.get("ops") and len(step["ops"]) > 1:
-            for j in range(len(step["ops"])):
-                less = {**step, "ops": step["ops"][:j] + step["ops"][j + 1:]}
-                if fails(steps[:i] + [less] + steps[i + 1:]):
-                    step = less
-                    steps = steps[:i] + [less] + steps[i + 1:]
-                    break
+    for i in range(len(steps)):
+        j = 0
+        while i < len(steps) and len(steps[i].get("ops", ())) > 1 and j < len(steps[i]["ops"]):
+            ops = steps[i]["ops"]
+            less = steps[:i] + [{**steps[i], "ops": ops[:j] + ops[j + 1:]}] + steps[i + 1:]
+            if fails(less):
+                steps = less
             else:
-                break
+                j += 1
     return steps

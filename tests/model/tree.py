@@ -25,7 +25,8 @@ class Node:
         return set(TOKEN.findall(self.data))
 
     def __repr__(self):
-        return f"{self.kind} {self.mode:o} {self.data[:300]!r}{'…' if len(self.data) > 300 else ''}"
+        data = self.data.replace(b"\0" * 64, b"").strip(b"\0")
+        return f"{self.kind} {self.mode:o} {len(self.data)} bytes {data[:200]!r}{'…' if len(data) > 200 else ''}"
 
 
 def above(path):
