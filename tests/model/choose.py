@@ -33,6 +33,8 @@ class Chooser:
                 kinds = {"create": 1}
             what = self.chance.choices(list(kinds), list(kinds.values()))[0]
             step = getattr(self, "next_" + what.replace("-", "_"))()
+            if step and what == "write" and self.world.boxes[step["key"]].stale and self.chance.random() < 0.7:
+                return {"do": self.chance.choice(["kill", "stop"]), "key": step["key"]}  # else it could change nothing in its project
             if step:
                 return {"do": what, **step}
 
@@ -155,6 +157,9 @@ class Chooser:
         there = sorted(p.decode("latin-1") for p, n in self.world.projects[project].tree.nodes.items() if n.kind != FOLDER)
         what = c.choices(["edit", "rewrite", "make", "folder", "link", "del", "mv"], [8, 3, 3, 1, 1, 2, 1])[0]
         path = c.choice(there) if there and c.random() < 0.6 else c.choice(PROJECT)
+        boxes = sorted({p.decode("latin-1") for b in self.world.boxes.values() if b.up and b.project.number == project for p, n in b.up.upper.items() if n.kind == FILE})
+        if boxes and c.random() < 0.5:  # what a box works on too
+            what, path = c.choice(["edit", "edit", "rewrite", "del"]), c.choice(boxes)
         return {"project": project, "what": what, "path": path, "line": c.randrange(12), **({"to": c.choice(PROJECT)} if what == "mv" else {})}
 
     def next_commit(self):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes of every kind: what they make of the model, and the words by which the box does the same. A step names lines and files and not
 content, so that it still means something when steps before it are left out."""
-from model.tree import FILE, FOLDER, LINK, Node, Review, Tree, is_below
+from model.tree import FILE, FOLDER, GONE, LINK, Node, Review, Tree, is_below
 
 HOLE = 1 << 17
 
@@ -177,7 +177,9 @@ def near(path, others):
 def may(box, place, fs, paths):
     """In a project that the host changed under a running box it is open what the box sees there: that is left alone until it starts again."""
     if isinstance(fs, Review):
-        return not any(near(p, box.stale) or near(p, box.landed) for p in paths)
+        nodes = box.project.tree.nodes
+        open_still = [p for p in box.landed if p in fs.upper and not (p in nodes and nodes[p].same(fs.upper[p], False)) and not (p not in nodes and fs.upper[p].kind == GONE)]
+        return not box.stale and not any(near(p, open_still) for p in paths)
     return fs is not None and (place != "project" or box.mode == "live")
 
 
