@@ -141,7 +141,7 @@ def do_discard(world, key, path=None):
             raise NotNow("nothing to discard")
         world.verb(box, "discard", "-f", box.name)
         box.close_layer()
-        box.up.upper, box.seen = {}, {}
+        box.up.upper, box.up.ghosts, box.seen = {}, set(), {}
     else:
         name = path.encode("latin-1")
         if name not in box.up.upper or box.up.hidden(name) or box.up.upper[name].kind == FOLDER or any(s == name or is_below(s, name) for s in box.stale | box.landed):

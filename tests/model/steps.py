@@ -215,7 +215,7 @@ def do_import(world, name, key, project):
     box.take(state)
     box.running = False
     if mode == "review":
-        box.up = Review(p, fitting(p, box.up.upper) if box.up else {})
+        box.up = Review(p, fitting(p, box.up.upper) if box.up else {}, box.up.ghosts if box.up else ())
         box.born = -1  # whether what it began with is known here is not ours to say
         if p is not of:
             box.seen = {}

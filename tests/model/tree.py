@@ -66,8 +66,9 @@ class Tree:
 class Review:
     """A project with the changes of one box over it."""
 
-    def __init__(self, project, upper=None):
+    def __init__(self, project, upper=None, ghosts=()):
         self.project, self.upper = project, upper if upper is not None else {}
+        self.ghosts = set(ghosts)  # what the box made and removed again: whether that hides what the project gets there later is open
 
     def hidden(self, path):
         """Whether the box's own changes above the path hide what the project has there."""
@@ -100,12 +101,13 @@ class Review:
     def drop(self, path):
         for p in [p for p in self.upper if p == path or is_below(p, path)]:
             self.upper.pop(p).names -= 1
+            self.ghosts.add(p)
         if self.lower(path):
             self.copy_up(path)
             self.upper[path] = Node(GONE)
 
     def copy(self):
-        return Review(self.project, {p: n.copy() for p, n in self.upper.items()})
+        return Review(self.project, {p: n.copy() for p, n in self.upper.items()}, self.ghosts)
 
     def dissolve(self):
         self.upper = {p: n.copy() for p, n in self.upper.items()}

@@ -242,6 +242,9 @@ class World:
         if path in box.landed and (is_now.same(lower, False) if is_now else lower is None):
             box.up.upper.pop(path, None)
             return True
+        if not is_now and lower and path not in box.up.upper and any(path == g or is_below(path, g) for g in box.up.ghosts):
+            box.up.upper[path] = Node(GONE)
+            return True
         if path in box.up.upper or not any(path == s or is_below(path, s) for s in box.stale):
             return False
         past = [lower, *box.project.past.get(path, [])]
