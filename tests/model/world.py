@@ -205,6 +205,8 @@ class World:
         except Difference:
             if not box.stale:
                 raise
+            if box.memory:
+                return  # it would have nothing after a start
             # what is below an overlay was changed while it was mounted: what counts is what the box has when it starts again
             self.kill_keeper(box)
             box.restarted()
