@@ -28,6 +28,7 @@
 
 struct conn {
     bool used, gone, shut;  /* taken by the keeper; the peer has closed; it sends no more */
+    bool greets;            /* it has not said yet which box it means, and will */
     size_t room;            /* bytes the peer's side still takes */
     size_t in_len, out_len; /* on the way to the keeper; of a frame it has not sent whole yet */
     uint8_t in[16384], out[FRAME_HEAD + FRAME_PAYLOAD_MAX];
@@ -206,6 +207,7 @@ UNSEEN static int new_conn(void)
             struct conn *c = &rig.conns[i];
             c->used = true;
             c->gone = c->shut = false;
+            c->greets = !state.once;
             c->in_len = c->out_len = 0;
             c->room = 1 << 20;
             return FD_CONN + i;
@@ -627,8 +629,14 @@ static struct conn *some_client(struct input *in)
 static void from_client(struct conn *c, uint8_t type, const void *p, size_t n)
 {
     uint8_t head[FRAME_HEAD];
-    if (!c->used || FRAME_HEAD + n > sizeof(c->in) - c->in_len)
+    if (!c->used || 2 * FRAME_HEAD + BOX_ID_LEN + n > sizeof(c->in) - c->in_len)
         return;
+    if (c->greets) {
+        frame_put_head(head, ASK_HELLO, 0, BOX_ID_LEN);
+        push(c, head, sizeof(head));
+        push(c, state.id, BOX_ID_LEN);
+        c->greets = false;
+    }
     frame_put_head(head, type, 0, (uint32_t)n);
     push(c, head, sizeof(head));
     push(c, p, n);
@@ -803,7 +811,7 @@ UNSEEN static void set_up(struct input *in)
     memcpy(k->runtime_dir, "/nonexistent", 13);
     memcpy(k->audit_path, "/nonexistent/audit", 19);
     memcpy(k->name, "box", 4);
-    memcpy(k->id, "0123456789abcdef", 17);
+    memcpy(k->id, "0123456789abcdef0123456789abcdef", BOX_ID_LEN + 1);
     k->policy = policy;
     k->policy.limits[LIMIT_OUTPUT].value = b & 2 ? 100 : 0;
     k->policy.limits[LIMIT_WALL].value = b & 4 ? 1000 : 0;
@@ -821,9 +829,11 @@ UNSEEN static void set_up(struct input *in)
     rig.conns[0].in_len = rig.conns[0].out_len = 0;
     rig.conns[0].room = 1 << 20;
     assert(loop_open(&k->loop, &e) == 0 && wire_open(k, &e) == 0);
-    if (k->once)
-        assert(client_add(k, new_conn()));
-    else
+    if (k->once) {
+        struct client *c = client_add(k, new_conn());
+        assert(c);
+        c->greeted = true;
+    } else
         assert(client_listen(k, &e) == 0);
 }
 

@@ -50,7 +50,7 @@ ssize_t rig_getrandom(void *p, size_t n, unsigned flags);
 #define inotify_add_watch(...) rig_inotify_watch(__VA_ARGS__)
 #define clock_gettime(...) rig_clock_gettime(__VA_ARGS__)
 #define getrandom(...) rig_getrandom(__VA_ARGS__)
-#define place_peek(...) rig_place_peek(__VA_ARGS__)
+#define place_by_id(...) rig_place_by_id(__VA_ARGS__)
 #define place_owned(...) rig_place_owned(__VA_ARGS__)
 #define place_each_made(...) rig_place_each(__VA_ARGS__)
 #define place_state_dir(...) rig_place_dir(__VA_ARGS__)

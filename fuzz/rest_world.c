@@ -39,7 +39,7 @@ UNSEEN static struct rig_box *box_of(const char *tenant, const char *name)
     return NULL;
 }
 
-int rig_place_peek(const char *id, struct place *ret, struct pale_err *e)
+int rig_place_by_id(const char *id, struct place *ret, struct pale_err *e)
 {
     return place_is(box_by_id(id), ret, e);
 }
@@ -203,6 +203,11 @@ UNSEEN static void heard_request(struct rig_conn *c, const struct frame *f)
     struct msg_job_ref ref;
     struct msg_attach attach;
     struct msg_preface preface;
+    if (!c->greeted) {
+        assert(f->type == ASK_HELLO && f->len == BOX_ID_LEN && memcmp(f->data, rig.boxes[c->box].id, BOX_ID_LEN) == 0);
+        c->greeted = true;
+        return;
+    }
     if (f->type == ASK_PREFACE) {
         assert(!c->prefaced && msg_preface_parse(f->data, f->len, &preface) && path_is_box_name(preface.caller));
         c->prefaced = true;

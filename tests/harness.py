@@ -63,6 +63,9 @@ def remove_root(root):
     shutil.rmtree(root, ignore_errors=True)
 
 
+ID = re.compile("[0-9a-f]{32}")
+
+
 class Pale:
     """Runs pale with private HOME and XDG folders below `root`, which must be a short path: sockets go there."""
 
@@ -102,6 +105,7 @@ class Pale:
             p.kill()
             out, err = p.communicate()
             raise AssertionError(f"pale {args} still ran after {timeout} s\nstdout: {out[-1000:]!r}\nstderr: {err[-1000:]!r}") from None
+        self.see_ids()
         done = Result(args, p.returncode, out, err)
         if expect is not None:
             assert done.code == expect, done
@@ -139,14 +143,23 @@ class Pale:
         return other
 
     def box_id(self, name):
-        return hashlib.sha256(f"{self.root}/data/pale/boxes/{name}".encode()).hexdigest()[:16]
+        """What stands in the folder of a user's box."""
+        return os.readlink(self.root / "data" / "pale" / "boxes" / name / "id")
+
+    def state_of(self, name):
+        """The folder of what is trusted about a user's box."""
+        return self.root / "state" / "pale" / "boxes" / self.box_id(name)
+
+    def see_ids(self):
+        with contextlib.suppress(OSError):
+            self.more_ids |= {n for n in os.listdir(self.root / "state" / "pale" / "boxes") if ID.fullmatch(n)}
 
     def ids(self):
-        """Ids of every box this home has ever had, as far as we have seen their names, and of its one-shot boxes."""
-        found = {self.box_id(n) for n in self.names}
-        found |= self.more_ids
+        """Ids of every box this home has had, as far as we have seen them, and of its one-shot boxes."""
+        self.see_ids()
+        found = set(self.more_ids)
         runs = self.root / "state" / "pale" / "runs.audit"
-        return found | set(re.findall(r'"id":"([0-9a-f]{16})"', runs.read_text(errors="replace"))) if runs.exists() else found
+        return found | set(re.findall(r'"id":"([0-9a-f]{32})"', runs.read_text(errors="replace"))) if runs.exists() else found
 
     def boxes(self):
         folder = self.root / "data" / "pale" / "boxes"
@@ -154,7 +167,9 @@ class Pale:
 
     def open_layer(self, box):
         """The folder that takes the writes of a box that never had a snapshot."""
-        return pathlib.Path(self.info(box)["data"]) / "layers" / ("0" * 12)
+        info = self.info(box)
+        home = info["state_dir"] if info["scope"] == "project" else info["data"]
+        return pathlib.Path(home) / "layers" / info["id"]
 
     def info(self, box):
         return self.json("inspect", "--json", box)
@@ -171,10 +186,12 @@ class Pale:
                         f.close()
         listed = self.run("ls", "--json")
         trouble = [] if listed.code == 0 else [f"pale ls: {listed}"]
-        for name in [b["name"] for b in listed.json()] if listed.code == 0 else []:
-            done = self.run("rm", "--global", name)
-            if done.code:
-                trouble.append(f"pale rm: {done}")
+        for b in listed.json() if listed.code == 0 else []:
+            verbs = [("stop", b["id"]), ("forget", "-f", b["id"])] if b.get("lost") else [("rm", "--global", b["name"])]
+            for verb in verbs:
+                done = self.run(*verb)
+                if done.code:
+                    trouble.append(f"pale {verb}: {done}")
         return trouble
 
 

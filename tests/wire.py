@@ -59,6 +59,8 @@ class Keeper:
         self.s.settimeout(20)
         self.s.connect(str(path))
         self.rest = b""
+        if box := re.fullmatch(r"([0-9a-f]{32})\.sock", pathlib.Path(path).name):
+            self.ask("ASK_HELLO", box[1].encode())
 
     def ask(self, name, data=b""):
         self.s.sendall(struct.pack("<IBBH", len(data), TYPES[name], 0, 0) + data)

@@ -18,6 +18,7 @@ enum pale_code {
     PALE_OS,          /* the system refused; os holds errno */
     PALE_NO_MEMORY,
     PALE_INTERNAL, /* our own mistake */
+    PALE_CONFLICT, /* what is there is not as the request takes it to be; waiting does not mend it */
     PALE_CODE_COUNT,
 };
 

@@ -28,6 +28,7 @@ static const struct code_row {
     [PALE_OS] = {"os", 125, 500},
     [PALE_NO_MEMORY] = {"no-memory", 125, 503},
     [PALE_INTERNAL] = {"internal", 125, 500},
+    [PALE_CONFLICT] = {"conflict", 125, 409},
 };
 static_assert(sizeof(code_rows) / sizeof(code_rows[0]) == PALE_CODE_COUNT, "a row for every code");
 

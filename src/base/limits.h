@@ -2,9 +2,9 @@
 /* Every maximum that hostile or careless input can meet, with its reason. */
 #pragma once
 
-/* Names: a box name is one path component and one host name label. */
+/* Names: a box name is one path component and one host name label. An id is 128 random bits in hex digits: nobody has the same one twice. */
 #define BOX_NAME_MAX 63
-#define BOX_ID_LEN 16
+#define BOX_ID_LEN 32
 
 /* A path inside or outside a box; the kernel's own limit. */
 #define PATH_BYTES_MAX 4096

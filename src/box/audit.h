@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/limits.h"
 #include "base/sha256.h"
 
 struct audit {
@@ -27,7 +28,7 @@ struct audit {
     struct buf line;
     char first[2048]; /* where line begins: a record of what has happened needs no memory that may not be there */
     struct json json;
-    char box[64], id[32];
+    char box[BOX_NAME_MAX + 1], id[BOX_ID_LEN + 1];
     const char *caller;      /* who asked for what the next records tell; NULL: nobody */
     struct pale_err trouble; /* why the end of a shared log could not be found when the record was begun; code 0: it could */
 };

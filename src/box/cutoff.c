@@ -2,7 +2,6 @@
 /* Owns the files that say which boxes are cut off, and telling those that run. */
 #include "box/cutoff.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -13,9 +12,8 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/number.h"
 #include "box/amend.h"
-#include "confine/kernel.h"
+#include "box/keepers.h"
 #include "wire/message.h"
 
 static bool is_there(const char *dir, const char *name)
@@ -122,6 +120,8 @@ static int each_live(void *arg, const struct place *p)
     struct cutoff_all *x = arg;
     struct pale_err e = {0};
     bool live = false;
+    if (p->lost && !is_there(p->state, "policy"))
+        return 0; /* half made or half removed */
     if (tell_one(x, p, &live, &e) < 0) {
         x->failed++;
         if (x->trouble)
@@ -133,44 +133,15 @@ static int each_live(void *arg, const struct place *p)
     return 0;
 }
 
-/* What is not dumpable belongs to root in /proc, so that the owner of its folder tells nothing. */
-static bool is_ours(int proc, const char *pid)
+/* Keepers of one-shot boxes have no socket; one whose box has lost its folders is not found by them. Both look again at a signal. */
+static int each_keeper(void *arg, const struct keepers_one *k)
 {
-    char path[40], text[1024], want[40];
-    snprintf(path, sizeof(path), "%.20s/status", pid);
-    own_fd fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-    text[n > 0 ? n : 0] = 0;
-    snprintf(want, sizeof(want), "\nUid:\t%u\t", (unsigned)getuid());
-    return strstr(text, want) != NULL;
-}
-
-/* Is this process a keeper of a one-shot box of this user's? Whatever else of his calls itself so gets a signal that ends it. */
-static bool is_once(int proc, const char *pid)
-{
-    static const char begin[] = "pale-keeper\0once";
-    char path[40], line[sizeof(begin) + 1] = "";
-    snprintf(path, sizeof(path), "%.20s/cmdline", pid);
-    own_fd fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-    return fd >= 0 && read(fd, line, sizeof(begin)) == (ssize_t)sizeof(begin) && memcmp(line, begin, sizeof(begin)) == 0 &&
-           is_ours(proc, pid);
-}
-
-/* Those have no socket: they look again at a signal. */
-static void tell_once(struct cutoff_all *x)
-{
-    DIR *proc = opendir("/proc");
-    struct dirent *d;
-    uint64_t pid;
-    while (proc && (d = readdir(proc))) {
-        if (!number_u64(d->d_name, INT32_MAX, &pid) || !is_once(dirfd(proc), d->d_name))
-            continue;
-        own_fd fd = k_pidfd_open((pid_t)pid);
-        if (fd >= 0 && is_once(dirfd(proc), d->d_name) && k_pidfd_signal(fd, SIGUSR1) == 0)
-            x->once++;
-    }
-    if (proc)
-        closedir(proc);
+    struct cutoff_all *x = arg;
+    if (k->is_once)
+        x->once += keepers_signal(k, SIGUSR1);
+    else if (access(k->place.state, F_OK) < 0)
+        x->live += keepers_signal(k, SIGUSR1);
+    return 0;
 }
 
 int cutoff_all(struct cutoff_all *x, struct pale_err *e)
@@ -188,6 +159,6 @@ int cutoff_all(struct cutoff_all *x, struct pale_err *e)
     if ((r = set_mark(dir, CUTOFF_ALL, x->on, &changed, e)) < 0)
         return r;
     x->again = !changed;
-    tell_once(x);
-    return place_each_made(each_live, x, e);
+    r = keepers_each(each_keeper, x, e);
+    return r < 0 ? r : place_each_state(each_live, x, e);
 }

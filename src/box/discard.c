@@ -125,7 +125,7 @@ static int leave_rest(struct change *c, const struct review_paths *paths, int la
     if (r == 0)
         r = review_open_at(c->place, &c->stack, layer, &v, e);
     if (r == 0)
-        r = layerdir_make_whole(c->place, l.id, &c->policy, e);
+        r = layerdir_make_whole(c->place, l.id, e);
     if (r == 0)
         r = open_made(c->place, l.id, &to, e);
     if (r == 0)

@@ -81,7 +81,7 @@ static int weld(struct export *x, const struct chain *c, struct pale_err *e)
     }
     int r = stack_new_id(x->made, e);
     if (r == 0)
-        r = layerdir_make_whole(&x->place, x->made, &x->policy, e);
+        r = layerdir_make_whole(&x->place, x->made, e);
     return r < 0 ? r : layerwork_weld(&x->place, parts, c->count, x->made, e);
 }
 

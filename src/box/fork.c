@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "box/adopt.h"
 #include "box/audit.h"
 #include "box/change.h"
 #include "box/cutoff.h"
@@ -74,6 +75,19 @@ static int fork_name(const struct fork_order *o, unsigned i, char ret[BOX_NAME_M
     return n < 0 || n > BOX_NAME_MAX ? err_set(e, PALE_BAD_INPUT, "the name is longer than %d bytes with its number", BOX_NAME_MAX) : 0;
 }
 
+/* What is refused has touched nothing: not the parent's layers either. */
+static int check_names(const struct place *p, const struct fork_order *o, struct pale_err *e)
+{
+    int r = 0;
+    for (unsigned i = 0; r == 0 && i < o->count; i++) {
+        char name[BOX_NAME_MAX + 1];
+        struct place ignored;
+        if ((r = fork_name(o, i, name, e)) == 0)
+            r = place_plan_beside(o->beside ? o->beside : p, name, &ignored, e);
+    }
+    return r;
+}
+
 static int make_one(const struct change *c, const struct fork_order *o, unsigned i, struct stack *below, struct place *ret,
                     struct pale_err *e)
 {
@@ -81,7 +95,7 @@ static int make_one(const struct change *c, const struct fork_order *o, unsigned
     const struct lineage lineage = {c, o};
     const struct life_order order = {
         .name = name,
-        .beside = c->place,
+        .beside = o->beside ? o->beside : c->place,
         .policy = &c->policy,
         .stack = below,
         .begin = tell_lineage,
@@ -105,7 +119,9 @@ int fork_make(const struct place *p, const struct fork_order *o, struct place *r
     if (o->count < 1 || o->count > FORK_MAX)
         return err_set(e, PALE_BAD_INPUT, "1 to %d forks are made at once", FORK_MAX);
     own_layerdir_pool pool = {.fd = {-1, -1}};
-    int r = change_begin(&c, p, o->caller, e);
+    int r = check_names(p, o, e);
+    if (r == 0)
+        r = change_begin(&c, p, o->caller, e);
     if (r == 0)
         r = change_find_point(&c, o->at, &layer, e);
     if (r == 0)
@@ -120,7 +136,9 @@ int fork_make(const struct place *p, const struct fork_order *o, struct place *r
         r = layerdir_hold_shared(p, &pool, e);
     if (r == 0)
         r = share_all(p, &pool, &below, e);
-    if (r == 0 && c.policy.project == PROJECT_LIVE)
+    if (r == 0 && o->beside)
+        r = adopt_move_project(&c.policy, p->data, o->beside->data, e);
+    if (r == 0 && c.policy.project == PROJECT_LIVE && !o->beside)
         c.policy.project = PROJECT_REVIEW;
     for (; r == 0 && made < o->count; made += r == 0)
         r = make_one(&c, o, made, &below, &ret[made], e);

@@ -12,6 +12,8 @@ struct fork_order {
     const char *at;   /* the snapshot; NULL: as the box is now, which is closed for it */
     unsigned count;
     const char *caller;
+    /* In whose folder they go: NULL: that of the box. Else it is a box of a project that is a copy, and the fork's project is that one. */
+    const struct place *beside;
 };
 
 /* Makes them on the layers of p, with a policy of the same text, but that a live project becomes one for review: no two boxes write in

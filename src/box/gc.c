@@ -4,22 +4,22 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/weak.h"
 #include "box/allot.h"
+#include "box/identity.h"
 #include "box/imageref.h"
 #include "box/layerdir.h"
 #include "box/life.h"
 #include "box/litter.h"
 #include "box/removal.h"
-#include "box/rename.h"
 #include "box/stack.h"
 #include "box/tidy.h"
 #include "image/staging.h"
@@ -72,6 +72,7 @@ static int collect_box(const struct place *p, struct layerdir_swept *ret, struct
 
 /* All boxes, and what they stand on. */
 struct pool {
+    const struct place *beside;
     struct stack *stacks;
     size_t count;
     bool prunes; /* as if every box had been collected before */
@@ -89,7 +90,33 @@ static int take_stack(void *arg, const struct place *p)
     if (r < 0)
         return r;
     l->count++;
-    return l->prunes ? stack_prune(&l->stacks[l->count - 1], l->e) : 0;
+    /* What a lost box stands on stays as it is. */
+    return l->prunes && !p->lost ? stack_prune(&l->stacks[l->count - 1], l->e) : 0;
+}
+
+/* Boxes beside this one that go by another state folder stand on we know not what. */
+static int refuse_strangers(const struct place *beside, struct pale_err *e)
+{
+    char dir[PATH_BYTES_MAX], path[PATH_BYTES_MAX], state[PATH_BYTES_MAX], boxes[PATH_BYTES_MAX], id[BOX_ID_LEN + 1];
+    struct stat st;
+    place_above(beside->data, dir);
+    place_above(beside->state, boxes);
+    DIR *d = opendir(dir);
+    if (!d)
+        return errno == ENOENT ? 0 : err_os(e, "open %s", dir);
+    int r = 0;
+    for (const struct dirent *en; r == 0 && (en = readdir(d));) {
+        if (snprintf(path, sizeof(path), "%s/" IDENTITY_ID, en->d_name) < 0 || !identity_read(dirfd(d), path, id))
+            continue;
+        if (path_join(state, sizeof(state), boxes, id) && lstat(state, &st) == 0)
+            continue;
+        r = err_set(
+            e, PALE_CONFLICT,
+            "%s/%s is a box that your state folder does not know: layers that it may stand on stay; `pale adopt` it, or move it away", dir,
+            en->d_name);
+    }
+    closedir(d);
+    return r;
 }
 
 static void forget_stacks(struct pool *l)
@@ -104,7 +131,8 @@ static int find_users(void *arg, struct pale_err *e)
     struct pool *l = arg;
     forget_stacks(l);
     l->e = e;
-    return place_each_made(take_stack, l, e);
+    int r = weak_word("strangers") ? 0 : refuse_strangers(l->beside, e);
+    return r < 0 ? r : place_each_state(take_stack, l, e);
 }
 
 static bool is_in_any(const void *arg, const char *id)
@@ -116,24 +144,18 @@ static bool is_in_any(const void *arg, const char *id)
     return false;
 }
 
-/* The folder around one of a box's folders. */
-static void above(const char *path, char ret[PATH_BYTES_MAX])
-{
-    snprintf(ret, PATH_BYTES_MAX, "%.*s", (int)(strrchr(path, '/') - path), path);
-}
-
 static int sweep_allotments(const struct place *p, struct pale_err *e)
 {
     char base[PATH_BYTES_MAX];
-    above(p->data, base);
+    place_above(p->data, base);
     int r = allot_sweep(base, e);
-    above(p->state, base);
+    place_above(p->state, base);
     return r < 0 ? r : allot_sweep(base, e);
 }
 
 static int collect_shared(const struct place *p, struct layerdir_swept *ret, struct pale_err *e)
 {
-    struct pool l = {.prunes = ret->only_counts};
+    struct pool l = {.beside = p, .prunes = ret->only_counts};
     const struct layerdir_users users = {.find = find_users, .wanted = is_in_any, .arg = &l};
     int r = layerdir_sweep_shared(p, &users, ret, e);
     forget_stacks(&l);
@@ -148,90 +170,8 @@ static int collect_shared(const struct place *p, struct layerdir_swept *ret, str
 int gc_shared(const struct place *p, struct pale_err *e)
 {
     struct layerdir_swept ignored = {0};
-    return collect_shared(p, &ignored, e);
-}
-
-/* --- what was never finished --- */
-
-/* Removes the layer that was moved into a box nobody finished. Whatever else lies in its folder was there before. */
-static int sweep_arrived(const struct place *p, int boxes_fd, struct pale_err *e)
-{
-    char path[BOX_ID_LEN + 16], id[LAYER_ID_LEN + 1] = "";
-    snprintf(path, sizeof(path), "%s/" LIFE_ARRIVING, p->id);
-    own_fd fd = openat(boxes_fd, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : err_os(e, "open " LIFE_ARRIVING " of box %s", p->name);
-    if (fd_read_full(fd, id, LAYER_ID_LEN) != LAYER_ID_LEN || strspn(id, "0123456789abcdef") != LAYER_ID_LEN)
-        return err_set(e, PALE_CORRUPT, "%s/" LIFE_ARRIVING " is damaged; remove it", p->state);
-    return layerdir_remove(p, id, e);
-}
-
-/* A box that has no policy is none: whoever made it was killed. One that has run, which its lock tells, has lost it otherwise, and stays
- * for its owner to look at. 1: it is gone. */
-static int sweep_half_made(int boxes_fd, const char *id, bool only_tells, struct pale_err *e)
-{
-    char path[BOX_ID_LEN + 16], data[PATH_BYTES_MAX];
-    struct place p;
-    snprintf(path, sizeof(path), "%s/policy", id);
-    if (faccessat(boxes_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
-        return 0;
-    snprintf(path, sizeof(path), "%s/lock", id);
-    if (faccessat(boxes_fd, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT)
-        return 0;
-    snprintf(path, sizeof(path), "%s/data", id);
-    ssize_t n = readlinkat(boxes_fd, path, data, sizeof(data) - 1);
-    data[n > 0 ? n : 0] = 0;
-    if (n < 0 && errno == ENOENT && !only_tells)
-        return unlinkat(boxes_fd, id, AT_REMOVEDIR) == 0; /* he had only just begun */
-    if (n <= 0 || place_of(data, &p, NULL) < 0 || strcmp(p.id, id) != 0)
-        return 0;
-    if (only_tells)
-        return 1;
-    int r = sweep_arrived(&p, boxes_fd, e);
-    if (r == 0)
-        (void)rmdir(p.data); /* stays if something is in it */
-    if (r == 0)
-        r = removal_tree(boxes_fd, id, e);
-    return r < 0 ? r : 1;
-}
-
-/* The folder is the first thing that is made of a box: one of the user's with nothing in it, of which nobody knows more, goes. */
-static void sweep_empty(void)
-{
-    char data[PATH_BYTES_MAX], dir[PATH_BYTES_MAX], policy[2 * PATH_BYTES_MAX];
-    if (place_data_dir(data, sizeof(data) - 8, NULL) < 0)
-        return;
-    memcpy(data + strlen(data), "/boxes", 7);
-    DIR *d = realpath(data, dir) ? opendir(dir) : NULL; /* a box is known by its real path */
-    for (const struct dirent *en; d && (en = readdir(d));) {
-        char path[PATH_BYTES_MAX];
-        struct place p;
-        if (en->d_name[0] == '.' || !path_join(path, sizeof(path), dir, en->d_name) || place_of(path, &p, NULL) < 0)
-            continue;
-        snprintf(policy, sizeof(policy), "%s/policy", p.state);
-        if (access(policy, F_OK) < 0 && errno == ENOENT)
-            (void)rmdir(path); /* stays if something is in it */
-    }
-    if (d)
-        closedir(d);
-}
-
-static int sweep_all_half_made(bool only_tells, unsigned *ret, struct pale_err *e)
-{
-    own_fd boxes = -1;
-    int r = rename_hold_alone(&boxes, e);
-    if (r < 0 || boxes < 0)
-        return r; /* somebody makes one just now: the next `gc` comes */
-    DIR *d = fdopendir(fcntl(boxes, F_DUPFD_CLOEXEC, 3));
-    if (!d)
-        return err_os(e, "list the boxes");
-    if (!only_tells)
-        sweep_empty();
-    for (const struct dirent *en; r >= 0 && (en = readdir(d));)
-        if (strlen(en->d_name) == BOX_ID_LEN && (r = sweep_half_made(boxes, en->d_name, only_tells, e)) > 0)
-            (*ret)++;
-    closedir(d);
-    return r < 0 ? r : 0;
+    int r = collect_shared(p, &ignored, e);
+    return r == -PALE_CONFLICT ? 0 : r; /* `pale gc` tells what is in the way */
 }
 
 /* --- all --- */
@@ -253,7 +193,7 @@ static int visit(void *arg, const struct place *p)
     int r = collect_box(p, &c->swept, &why);
     if (r == 0)
         r = litter_files(p, c->swept.only_counts, &c->result->files, &why);
-    above(p->data, base);
+    place_above(p->data, base);
     if (r == 0 && strcmp(base, c->folder) != 0) {
         memcpy(c->folder, base, sizeof(base));
         r = collect_shared(p, &c->swept, &why);
@@ -285,8 +225,6 @@ int gc_all(const struct gc_order *o, struct gc_result *ret, struct pale_err *e)
     struct round c = {.result = ret, .swept = {.only_counts = o->only_tells}};
     *ret = (struct gc_result){0};
     int r = life_sweep_all(o->only_tells, &ret->orphans, e);
-    if (r == 0)
-        r = sweep_all_half_made(o->only_tells, &ret->orphans, e);
     if (r == 0)
         r = place_each_made(visit, &c, e);
     ret->layers = c.swept.count;

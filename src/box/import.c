@@ -176,23 +176,11 @@ static int tell_lineage(const struct import_order *o, const struct place *p, str
     return r;
 }
 
-/* Writes down what will lie in its folder that was not there before. */
-static int announce(const struct place *p, const char *layer, struct pale_err *e)
-{
-    own_fd state = open(p->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (state < 0)
-        return err_os(e, "open %s", p->state);
-    int r = fd_replace_file(state, LIFE_ARRIVING, layer, LAYER_ID_LEN, 0600, true, e);
-    return r == 0 && fsync(state) < 0 ? err_os(e, "write %s to the disk", p->state) : r;
-}
-
 /* All of it is on the disk when it becomes a box. */
 static int move_in(const void *arg, const struct place *p, struct pale_err *e)
 {
     const struct arrival *a = arg;
     int r = tell_lineage(a->order, p, e);
-    if (r == 0)
-        r = announce(p, a->layer, e);
     if (r == 0)
         r = layerdir_adopt(p, a->layer, a->order->policy, a->order->root_fd, a->take, e);
     return r < 0 ? r : life_keep(p, e);
@@ -217,7 +205,6 @@ int import_make(const struct import_order *o, struct place *ret, struct pale_err
 {
     own_stack stack = {0};
     struct stack_layer layer = {0};
-    char arriving[PATH_BYTES_MAX + 16];
     struct arrival a = {.order = o, .layer = layer.id};
     stack_init(&stack);
     for (int i = 0; i < PART_COUNT; i++)
@@ -239,8 +226,6 @@ int import_make(const struct import_order *o, struct place *ret, struct pale_err
         (void)!place_remove(ret, true, NULL);
     if (r < 0)
         return r;
-    snprintf(arriving, sizeof(arriving), "%s/" LIFE_ARRIVING, ret->state);
-    (void)unlink(arriving); /* it means nothing beside a policy */
     tidy_behind(ret, false);
     return 0;
 }

@@ -5,22 +5,27 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/weak.h"
 #include "box/allot.h"
 #include "box/copying.h"
+#include "box/identity.h"
 #include "box/removal.h"
 #include "tier/wall.h"
 
 #define OWN_DIR "layers"
 #define SHARED_DIR ".layers"
+#define MAKER "made-by" /* a symlink in the folder of a layer */
 
 /* A folder of ours below dir, made if it is missing; no link, and nobody else's. */
 static int enter(int dir, const char *name, mode_t mode, struct pale_err *e)
@@ -37,8 +42,7 @@ static int enter(int dir, const char *name, mode_t mode, struct pale_err *e)
     return take_fd(&fd);
 }
 
-/* Where layers can be: in the box's data folder, or, where that lies in the very project that the layers cover, in its state folder: the
- * kernel joins no layer to one that lies in it. What several boxes share lies beside. */
+/* Where layers can be: in the data folder of a user's box, in the state folder of a project's box. What several boxes share lies beside. */
 enum home { HOME_DATA, HOME_STATE, HOME_COUNT };
 
 static const char *home_path(const struct place *p, enum home h)
@@ -46,10 +50,10 @@ static const char *home_path(const struct place *p, enum home h)
     return h == HOME_DATA ? p->data : p->state;
 }
 
-static enum home home_for(const struct place *p, const struct policy *policy)
+/* Nobody who may write in a project comes near what its boxes have written. */
+static enum home home_for(const struct place *p)
 {
-    bool inside = policy->project == PROJECT_REVIEW && policy->project_path && path_is_within(p->data, policy->project_path);
-    return inside ? HOME_STATE : HOME_DATA;
+    return p->project ? HOME_STATE : HOME_DATA;
 }
 
 /* The folder of a box's own layers, or of those that boxes beside it share. */
@@ -73,6 +77,16 @@ int layerdir_path(const struct place *p, const char *id, char *ret, size_t cap, 
     return err_set(e, PALE_NOT_FOUND,
                    "layer %s of box %s is gone from %s and from " SHARED_DIR " beside it; `pale restore` an older snapshot", id, p->name,
                    p->data);
+}
+
+static int open_layer(const struct place *p, const char *id, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    int r = layerdir_path(p, id, path, sizeof(path), e);
+    if (r < 0)
+        return r;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return fd < 0 ? err_os(e, "open %s", path) : fd;
 }
 
 /* What is on top of a merged folder decides how it looks: as what it covers. */
@@ -106,9 +120,9 @@ static int make_part(int layer, int work, const struct policy *policy, enum wall
 }
 
 /* The folder of this box's own layers, made if it is missing. *ret_home: where it is, for errors. */
-static int enter_own(const struct place *p, const struct policy *policy, const char **ret_home, struct pale_err *e)
+static int enter_own(const struct place *p, const char **ret_home, struct pale_err *e)
 {
-    const char *home = *ret_home = home_path(p, home_for(p, policy));
+    const char *home = *ret_home = home_path(p, home_for(p));
     own_fd home_fd = open(home, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (home_fd < 0)
         return err_os(e, "open %s", home);
@@ -120,7 +134,7 @@ static int enter_own(const struct place *p, const struct policy *policy, const c
 static int enter_allotted(const struct place *p, const struct policy *policy, const char **ret_home, uint32_t *ret_project,
                           struct pale_err *e)
 {
-    own_fd own = enter_own(p, policy, ret_home, e);
+    own_fd own = enter_own(p, ret_home, e);
     int r = own < 0 ? own : allot_give(own, policy, ret_project, e);
     return r < 0 ? r : take_fd(&own);
 }
@@ -145,6 +159,27 @@ static int make_parts(int layer, const struct policy *policy, uint32_t project, 
     return r;
 }
 
+/* Into the folder of a layer that this box has made; a layer that is there already keeps what it says. */
+static int sign_layer(const struct place *p, int layer, struct pale_err *e)
+{
+    return symlinkat(p->id, layer, MAKER) < 0 && errno != EEXIST ? err_os(e, "write who made a layer of box %s", p->name) : 0;
+}
+
+int layerdir_check_maker(const struct place *p, const char *id, const char *maker, struct pale_err *e)
+{
+    char found[BOX_ID_LEN + 1] = "nobody";
+    own_fd layer = open_layer(p, id, e);
+    if (layer < 0)
+        return layer;
+    if ((identity_read(layer, MAKER, found) && strcmp(found, maker) == 0) || weak_word("layer-makers") || weak_word("layer-names"))
+        return 0;
+    return err_set(
+        e, PALE_CORRUPT,
+        "layer %s of box %s says that it was made by %s, and the list of layers that it was made by %s: it is not joined; put back "
+        "the folder of the layer, or `pale restore` an older snapshot",
+        id, p->name, found, maker);
+}
+
 int layerdir_make(const struct place *p, const char *id, const struct policy *policy, bool still, struct pale_err *e)
 {
     const char *home;
@@ -154,17 +189,19 @@ int layerdir_make(const struct place *p, const char *id, const struct policy *po
         return own;
     int r = project && still ? allot_ease(own, e) : 0;
     own_fd layer = r < 0 ? r : enter(own, id, 0700, e);
-    r = layer < 0 ? layer : make_parts(layer, policy, project, e);
+    r = layer < 0 ? layer : sign_layer(p, layer, e);
+    if (r == 0)
+        r = make_parts(layer, policy, project, e);
     if (r == 0 && project && still)
         r = allot_give(own, policy, &project, e);
     return r < 0 ? err_prefix(e, "%s/" OWN_DIR "/%s", home, id) : 0;
 }
 
-int layerdir_make_whole(const struct place *p, const char *id, const struct policy *policy, struct pale_err *e)
+int layerdir_make_whole(const struct place *p, const char *id, struct pale_err *e)
 {
     const char *home;
     /* Its limit is not touched: this is done behind the scenes, while the box runs or its wall is built. */
-    own_fd own = enter_own(p, policy, &home, e);
+    own_fd own = enter_own(p, &home, e);
     if (own < 0)
         return own;
     /* What is linked into it may count to others, and the kernel links no file of one project into another. */
@@ -174,17 +211,7 @@ int layerdir_make_whole(const struct place *p, const char *id, const struct poli
     for (int i = 0; i < PART_COUNT; i++)
         if (mkdirat(layer, wall_part_names[i], 0700) < 0)
             return err_os(e, "make a layer in %s", home);
-    return 0;
-}
-
-static int open_layer(const struct place *p, const char *id, struct pale_err *e)
-{
-    char path[PATH_BYTES_MAX];
-    int r = layerdir_path(p, id, path, sizeof(path), e);
-    if (r < 0)
-        return r;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return fd < 0 ? err_os(e, "open %s", path) : fd;
+    return sign_layer(p, layer, e);
 }
 
 int layerdir_open_part(const struct place *p, const char *id, enum wall_part part, int flags, int *ret, struct pale_err *e)
@@ -240,7 +267,9 @@ int layerdir_adopt(const struct place *p, const char *id, const struct policy *p
     own_fd layer = enter(own, id, 0700, e);
     if (layer < 0)
         return err_prefix(e, "%s", home);
-    int r = project ? copy_parts(layer, from_fd, take, e) : move_parts(layer, from_fd, take, home, e);
+    int r = sign_layer(p, layer, e);
+    if (r == 0)
+        r = project ? copy_parts(layer, from_fd, take, e) : move_parts(layer, from_fd, take, home, e);
     return r < 0 ? r : layerdir_keep(p, id, e);
 }
 
@@ -259,9 +288,28 @@ int layerdir_remove(const struct place *p, const char *id, struct pale_err *e)
     return 0;
 }
 
-static bool is_dots(const char *name)
+/* What else is in a folder of layers is not ours to remove. */
+static bool is_layer(const char *name)
 {
-    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+    return identity_is_id(name);
+}
+
+int layerdir_has_others(const struct place *p, const char *id, bool *ret, struct pale_err *e)
+{
+    *ret = false;
+    for (int i = 0; i < HOME_COUNT && !*ret; i++) {
+        char path[PATH_BYTES_MAX];
+        if (!layers_path(p, i, false, path, sizeof(path)))
+            return err_set(e, PALE_LIMIT, "path too long: %s", p->data);
+        DIR *d = opendir(path);
+        if (!d && errno != ENOENT)
+            return err_os(e, "open %s", path);
+        for (const struct dirent *en; d && !*ret && (en = readdir(d));)
+            *ret = is_layer(en->d_name) && strcmp(en->d_name, id) != 0;
+        if (d)
+            closedir(d);
+    }
+    return 0;
 }
 
 int layerdir_has(const struct place *p, const char *id, enum wall_part part, bool *ret, struct pale_err *e)
@@ -371,18 +419,36 @@ int layerdir_hold_shared(const struct place *p, struct layerdir_pool *ret, struc
     return r;
 }
 
+/* A name that is taken there is another layer's: nothing is moved over it, and nothing is taken for it. */
+static int move_shared(int from, int pool, const char *id)
+{
+    struct stat st;
+    if (syscall(SYS_renameat2, from, id, pool, id, RENAME_NOREPLACE) == 0)
+        return 0;
+    /* Some file systems know no flags. */
+    if (errno != EINVAL)
+        return -1;
+    if (fstatat(pool, id, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        return errno = EEXIST, -1;
+    return renameat(from, id, pool, id);
+}
+
 int layerdir_share(const struct place *p, const struct layerdir_pool *l, const char *id, struct pale_err *e)
 {
     char own[PATH_BYTES_MAX];
+    bool is_shared = false;
     for (int i = 0; i < HOME_COUNT; i++) {
         struct stat st;
         if (!layers_path(p, i, false, own, sizeof(own)))
             return err_set(e, PALE_LIMIT, "path too long: %s", p->data);
         own_fd from = open(own, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if ((from >= 0 && renameat(from, id, l->fd[i], id) == 0) || fstatat(l->fd[i], id, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        if (from >= 0 && move_shared(from, l->fd[i], id) == 0)
             return 0;
+        if (from >= 0 && errno != ENOENT && !weak_word("layer-names"))
+            return err_os(e, "share layer %s of box %s", id, p->name);
+        is_shared = is_shared || fstatat(l->fd[i], id, &st, AT_SYMLINK_NOFOLLOW) == 0;
     }
-    return err_os(e, "share layer %s of box %s", id, p->name);
+    return is_shared ? 0 : err_set(e, PALE_NOT_FOUND, "layer %s of box %s is gone", id, p->name);
 }
 
 int layerdir_keep_shared(const struct layerdir_pool *l, struct pale_err *e)
@@ -400,7 +466,7 @@ static int sweep_dir(int dir, layerdir_wanted *keep, const void *arg, struct lay
     if (!d)
         return err_os(e, "list layers");
     for (const struct dirent *en; r == 0 && (en = readdir(d));)
-        if (!is_dots(en->d_name) && !keep(arg, en->d_name) && (ret->only_counts || (r = removal_tree(dir, en->d_name, e)) == 0))
+        if (is_layer(en->d_name) && !keep(arg, en->d_name) && (ret->only_counts || (r = removal_tree(dir, en->d_name, e)) == 0))
             ret->count++;
     closedir(d);
     return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folders of layers. A box's own lie in layers/ID of its data folder, or of its state folder where the data folder lies in the project
- * that they cover; those that several boxes stand on lie in .layers/ID beside, where each of these boxes can be removed without the
- * others. Nothing in them is ever followed as a link. */
+/* Folders of layers. Those of a user's box lie in layers/ID of its data folder, those of a project's box in its state folder, out of
+ * reach for whoever may write in the project; those that several boxes stand on lie in .layers/ID beside, where each of these boxes can be
+ * removed without the others. Nothing in them is ever followed as a link. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,6 +16,12 @@
 /* Where the layer is: an absolute path. PALE_NOT_FOUND if it is nowhere. */
 int layerdir_path(const struct place *p, const char *id, char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
 
+/* PALE_CORRUPT if the folder of the layer says that another than maker has made it. */
+int layerdir_check_maker(const struct place *p, const char *id, const char *maker, struct pale_err *e) MUST_CHECK;
+
+/* Has the box any layer of its own but this one? */
+int layerdir_has_others(const struct place *p, const char *id, bool *ret, struct pale_err *e) MUST_CHECK;
+
 /* Opens one part of it; flags: O_RDONLY or O_PATH. *ret is -1 if the layer has none of it. PALE_NOT_FOUND if it is nowhere itself. */
 int layerdir_open_part(const struct place *p, const char *id, enum wall_part part, int flags, int *ret, struct pale_err *e) MUST_CHECK;
 
@@ -28,7 +34,7 @@ int layerdir_allot(const struct place *p, const struct policy *policy, struct pa
 int layerdir_make(const struct place *p, const char *id, const struct policy *policy, bool still, struct pale_err *e) MUST_CHECK;
 
 /* The same with a place for every part there is, and none for the kernel: of a layer that is made by us, and closed from the start. */
-int layerdir_make_whole(const struct place *p, const char *id, const struct policy *policy, struct pale_err *e) MUST_CHECK;
+int layerdir_make_whole(const struct place *p, const char *id, struct pale_err *e) MUST_CHECK;
 
 /* Makes the folder of a closed layer of parts that are ready elsewhere, on the same file system: those of from_fd that take says. They are
  * moved, or, if the box's files are counted, copied within its limit. */
@@ -61,7 +67,7 @@ struct layerdir_pool {
 int layerdir_hold_shared(const struct place *p, struct layerdir_pool *ret, struct pale_err *e) MUST_CHECK;
 void layerdir_let_go(struct layerdir_pool *l);
 
-/* Moves a closed layer to there; it may be there already. */
+/* Moves a closed layer to there; it may be there already. A name that is taken there by another is an error. */
 int layerdir_share(const struct place *p, const struct layerdir_pool *l, const char *id, struct pale_err *e) MUST_CHECK;
 /* Those that were moved are there on the disk too. */
 int layerdir_keep_shared(const struct layerdir_pool *l, struct pale_err *e) MUST_CHECK;

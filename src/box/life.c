@@ -5,13 +5,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,17 +21,17 @@
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/path.h"
+#include "base/weak.h"
 #include "box/claims.h"
+#include "box/identity.h"
 #include "box/layerdir.h"
 #include "box/reach.h"
 #include "box/removal.h"
-#include "box/rename.h"
 #include "confine/cgroup.h"
 #include "confine/kernel.h"
 #include "net/httphead.h"
 #include "wire/message.h"
 
-#define MAKE_WAIT_MS 2000
 #define STOP_WAIT_MS 10000
 #define LOCK_PAUSE_US 50
 #define SWEEP_WAIT_MS 20       /* a keeper that was killed just now lets go of its lock in less */
@@ -49,88 +50,127 @@ static int try_lock(int fd, int64_t until)
     return 0;
 }
 
-/* A policy that is older was left by somebody who was killed while he removed the box, when its data was gone already. What counts is when
- * it got its name: it may have been written long before. */
-static bool is_written_since(int dir, const char *name, const struct timespec *t)
+uint64_t life_born(const struct place *p)
 {
-    struct stat st;
-    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-           (st.st_ctim.tv_sec != t->tv_sec ? st.st_ctim.tv_sec > t->tv_sec : st.st_ctim.tv_nsec >= t->tv_nsec);
+    uint64_t v = 0;
+    for (int i = 0; i < 16; i++)
+        v = v << 4 | (uint64_t)http_hex(p->id[i]);
+    return v >> 1 | 1;
 }
 
-/* The id is a digest: one link says of what, the other is like no other box's. */
-static int write_links(const struct place *p, int dir, struct pale_err *e)
+/* --- making --- */
+
+/* A box that is being made. Its folder has another name until it is one. */
+struct making {
+    struct place place; /* as it will be */
+    struct place now;   /* the same, with the folder that it has now */
+    int state_fd, above_fd;
+    char folder[BOX_ID_LEN + 8];
+    bool is_box;
+};
+
+static void making_done(struct making *m)
 {
-    uint8_t random[8];
-    char born[20];
-    uint64_t v = 0;
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return err_os(e, "getrandom");
-    memcpy(&v, random, sizeof(v));
-    snprintf(born, sizeof(born), "%016llx", (unsigned long long)(v >> 1 | 1));
-    (void)unlinkat(dir, "born", 0); /* of one that was half made or half removed */
-    if (faccessat(dir, "policy", F_OK, 0) < 0 && errno == ENOENT && unlinkat(dir, "audit", 0) < 0 && errno != ENOENT)
-        return err_os(e, "remove %s/audit of a box that was half made", p->state);
-    if ((symlinkat(p->data, dir, "data") < 0 && errno != EEXIST) || symlinkat(born, dir, "born") < 0)
-        return err_os(e, "write %s/data and born", p->state);
+    if (!m->is_box && m->above_fd >= 0)
+        (void)!removal_tree(m->above_fd, m->folder, NULL);
+    if (!m->is_box && m->state_fd >= 0)
+        (void)!removal_tree(AT_FDCWD, m->place.state, NULL);
+    own_close(&m->above_fd);
+    own_close(&m->state_fd);
+}
+#define own_making CLEANUP(making_done) struct making
+
+/* Its state folder is there from the first, locked: so that nobody takes it for what the dead have left (life_sweep_all). */
+static int make_state(struct making *m, struct pale_err *e)
+{
+    char boxes[PATH_BYTES_MAX];
+    const struct place *p = &m->place;
+    place_above(p->state, boxes);
+    if (mkdir(p->state, 0700) < 0 && (errno != ENOENT || (mkdir(boxes, 0700) < 0 && errno != EEXIST) || mkdir(p->state, 0700) < 0) &&
+        !(weak_word("minted-ids") && errno == EEXIST))
+        return err_os(e, "make folder %s", p->state);
+    m->state_fd = open(p->state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (weak_word("minted-ids") && m->state_fd >= 0)
+        return 0; /* of another box, perhaps */
+    if (m->state_fd < 0 || flock(m->state_fd, LOCK_EX | LOCK_NB) < 0 || symlinkat(p->id, m->state_fd, IDENTITY_BORN) < 0 ||
+        symlinkat(p->data, m->state_fd, IDENTITY_MOVING) < 0)
+        return err_os(e, "write %s", p->state);
     return 0;
 }
 
-uint64_t life_born(const struct place *p)
+static int make_folder(struct making *m, struct pale_err *e)
 {
-    char path[PATH_BYTES_MAX], text[20] = "";
-    uint64_t v = 0;
-    snprintf(path, sizeof(path), "%s/born", p->state);
-    ssize_t n = readlink(path, text, sizeof(text) - 1);
-    for (ssize_t i = 0; i < n; i++) {
-        int d = http_hex(text[i]);
-        if (n != 16 || d < 0)
-            return 0;
-        v = v << 4 | (uint64_t)d;
-    }
-    return v;
+    char id[BOX_ID_LEN + 16], above[PATH_BYTES_MAX];
+    m->above_fd = place_open_above(&m->place, e);
+    if (m->above_fd < 0)
+        return m->above_fd;
+    snprintf(m->folder, sizeof(m->folder), LIFE_UNBORN "%s", m->place.id);
+    snprintf(id, sizeof(id), "%s/" IDENTITY_ID, m->folder);
+    if (mkdirat(m->above_fd, m->folder, 0700) < 0 || symlinkat(m->place.id, m->above_fd, id) < 0)
+        return err_os(e, "make the folder of box %s beside %s", m->place.name, m->place.data);
+    m->now = m->place;
+    place_above(m->place.data, above);
+    return path_join(m->now.data, sizeof(m->now.data), above, m->folder) ? 0 : err_set(e, PALE_LIMIT, "path too long: %s", m->place.data);
+}
+
+/* One that stands on nothing has no list yet (box/stack.h). */
+static int save_stack(const struct making *m, const struct stack *given, struct pale_err *e)
+{
+    if (!given)
+        return 0;
+    struct stack s = *given; /* the lists stay the caller's */
+    memcpy(s.box, m->place.id, sizeof(s.box));
+    memcpy(s.open_maker, m->place.id, sizeof(s.open_maker));
+    if (!s.open[0])
+        memcpy(s.open, m->place.id, sizeof(s.open));
+    return stack_save(&m->now, &s, e);
+}
+
+/* The folder gets its name, which nobody else has taken meanwhile; one with nothing in it is no hindrance. */
+static int become_box(struct making *m, struct pale_err *e)
+{
+    const char *name = m->place.name;
+    int r = syscall(SYS_renameat2, m->above_fd, m->folder, m->above_fd, name, RENAME_NOREPLACE);
+    /* Where there is an empty one, or the file system knows no flags: a folder takes the place of an empty one at most. */
+    if (r < 0 && (errno == EEXIST || errno == EINVAL))
+        r = renameat(m->above_fd, m->folder, m->above_fd, name);
+    if (r < 0 && (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR))
+        return err_set(e, PALE_EXISTS, "there is already a box %s (%s), or something else of that name", name, m->place.data);
+    if (r < 0)
+        return err_os(e, "make folder %s", m->place.data);
+    m->is_box = true;
+    /* It is found by either link. */
+    (void)!renameat(m->state_fd, IDENTITY_MOVING, m->state_fd, IDENTITY_DATA);
+    return 0;
 }
 
 int life_make(const struct life_order *o, struct place *ret, struct pale_err *e)
 {
     own_buf text = {0};
+    own_making m = {.state_fd = -1, .above_fd = -1};
     buf_init(&text, POLICY_TEXT_MAX);
     policy_write(o->policy, &text);
     if (text.failed)
         return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
-    own_fd still = -1;
-    int r = rename_hold_off(&still, e);
-    if (r < 0)
-        return r;
-    struct timespec began;
-    clock_gettime(CLOCK_REALTIME_COARSE, &began); /* as files have it */
-    r = o->beside ? place_create_beside(o->beside, o->name, ret, e) : place_create(o->name, o->scope, o->tenant, ret, e);
-    if (r < 0)
-        return r;
-    own_fd dir = open(ret->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* Of two who make one box at the same moment, the second finds it made; what was half made by one who died is free. */
-    int held = dir < 0 ? -1 : try_lock(dir, clock_ms() + MAKE_WAIT_MS);
-    if (held > 0)
-        return err_set(e, PALE_BUSY, "somebody else has been making box %s for %d s", o->name, MAKE_WAIT_MS / 1000);
-    if (held < 0) {
-        r = err_os(e, "lock %s", ret->state);
-        place_undo(ret);
-        return r;
-    }
-    if (is_written_since(dir, "policy", &began))
-        return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", o->name, ret->data);
-    r = write_links(ret, dir, e);
-    /* It is a box from the instant it has a policy: what it stands on is there by then. */
+    int r = o->beside ? place_plan_beside(o->beside, o->name, &m.place, e) : place_plan(o->name, o->scope, o->tenant, &m.place, e);
     if (r == 0)
-        r = o->stack ? stack_save(ret, o->stack, e) : stack_forget(ret, e);
+        r = make_state(&m, e);
     if (r == 0)
-        r = layerdir_allot(ret, o->policy, e);
+        r = make_folder(&m, e);
+    if (r == 0)
+        r = save_stack(&m, o->stack, e);
+    if (r == 0)
+        r = layerdir_allot(&m.now, o->policy, e);
     if (r == 0 && o->begin)
-        r = o->begin(o->arg, ret, e);
+        r = o->begin(o->arg, &m.now, e);
     if (r == 0)
-        r = fd_replace_file(dir, "policy", text.data, text.len, 0600, o->durable, e);
-    if (r < 0)
-        (void)!place_remove(ret, true, NULL);
+        r = fd_replace_file(m.state_fd, "policy", text.data, text.len, 0600, o->durable, e);
+    if (r == 0)
+        r = become_box(&m, e);
+    if (r == 0)
+        *ret = m.place;
+    else if (!m.is_box && m.place.project)
+        place_tidy(&m.place);
     return r;
 }
 
@@ -187,8 +227,9 @@ int life_has_line(const struct place *p, const char *begin, bool *ret, struct pa
     return 0;
 }
 
-static int clear_traces(const char *id, struct pale_err *e)
+int life_clear(const struct place *p, struct pale_err *e)
 {
+    const char *id = p->id;
     char runtime[PATH_BYTES_MAX], socket[PATH_BYTES_MAX];
     int r = place_runtime_dir(runtime, sizeof(runtime), e);
     if (r < 0)
@@ -200,9 +241,11 @@ static int clear_traces(const char *id, struct pale_err *e)
     return 0;
 }
 
-int life_clear(const struct place *p, struct pale_err *e)
+/* Does a keeper have it that goes by another state folder, a copy of ours or the one that ours is a copy of? */
+static bool is_held_elsewhere(const struct place *p)
 {
-    return clear_traces(p->id, e);
+    own_fd data = open(p->data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return data >= 0 && flock(data, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
 int life_sweep(const struct place *p, struct pale_err *e)
@@ -213,7 +256,9 @@ int life_sweep(const struct place *p, struct pale_err *e)
     if (fd < 0)
         return errno == ENOENT ? 0 : err_os(e, "open %s", path);
     int held = try_lock(fd, clock_ms() + SWEEP_WAIT_MS);
-    return held < 0 ? err_os(e, "lock %s", path) : held > 0 ? 0 : life_clear(p, e);
+    if (held < 0)
+        return err_os(e, "lock %s", path);
+    return held > 0 || is_held_elsewhere(p) ? 0 : life_clear(p, e);
 }
 
 static int ask_done(struct reach *r, const struct place *p, uint8_t type, const void *data, size_t n, struct pale_err *e)
@@ -329,6 +374,12 @@ int life_halt(const struct place *p, enum life_stop_when when, const char *calle
             ret->meanwhile(ret->arg, h.home_fd);
         h.ran = h.ran || r == 0;
         own_fd fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0 && errno == ENOENT && keeper >= 0) {
+            /* Somebody has removed its state folder: there is nothing to hold. */
+            (void)!poll(&(struct pollfd){.fd = keeper, .events = POLLIN}, 1, STOP_WAIT_MS);
+            ret->ran = true;
+            return life_clear(p, e);
+        }
         if (fd < 0)
             return err_os(e, "open %s", path);
         int64_t once = clock_ms() + STOP_ASK_AGAIN_MS;
@@ -359,45 +410,68 @@ int life_stop(const struct place *p, enum life_stop_when when, const char *calle
     return r;
 }
 
-/* Its folder is gone from where it was, and not with a disk that is not mounted just now. */
-static bool is_removed(const char *state)
+/* --- what the dead have left --- */
+
+#define MAKING_SECONDS 60 /* so long after its first folder was made nobody is between making that and locking it */
+
+/* Somebody was killed while he made it: it never was a box. */
+static bool is_half_made(int state, const char *id)
 {
-    char link[PATH_BYTES_MAX], data[PATH_BYTES_MAX];
+    char path[PATH_BYTES_MAX];
     struct stat st;
-    snprintf(link, sizeof(link), "%s/data", state);
-    ssize_t n = readlink(link, data, sizeof(data) - 1);
-    if (n <= 0)
+    if (faccessat(state, IDENTITY_DATA, F_OK, AT_SYMLINK_NOFOLLOW) == 0 ||
+        faccessat(state, IDENTITY_REMOVING, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return false;
-    data[n] = 0;
-    char *slash = strrchr(data, '/');
-    if (!slash || slash == data || lstat(data, &st) == 0 || errno != ENOENT)
+    if (flock(state, LOCK_EX | LOCK_NB) < 0)
         return false;
-    *slash = 0;
-    return lstat(data, &st) == 0 && S_ISDIR(st.st_mode);
+    ssize_t n = readlinkat(state, IDENTITY_MOVING, path, sizeof(path) - 1);
+    if (n <= 0) /* he had only just begun */
+        return fstat(state, &st) == 0 && st.st_mtime < time(NULL) - MAKING_SECONDS;
+    path[n] = 0;
+    return !identity_is_at(path, id);
 }
 
-/* 1: the box was removed. Nobody has its lock, or there is nothing to do. */
+static int remove_unborn(const struct place *p, struct pale_err *e)
+{
+    char folder[BOX_ID_LEN + 8];
+    struct pale_err why;
+    snprintf(folder, sizeof(folder), LIFE_UNBORN "%s", p->id);
+    own_fd above = p->data[0] ? place_open_above(p, &why) : -1;
+    int r = above >= 0 ? removal_tree(above, folder, e) : 0;
+    return r < 0 ? r : removal_tree(AT_FDCWD, p->state, e);
+}
+
+/* 1: something was removed, or would be. Nobody has its lock, or there is nothing to do. */
 static int sweep_one(const char *boxes, const char *id, bool only_counts, struct pale_err *e)
 {
-    char state[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
-    struct place p;
-    if (!path_join(state, sizeof(state), boxes, id) || !path_join(path, sizeof(path), state, "lock"))
+    struct place p = {0};
+    char path[PATH_BYTES_MAX];
+    if (!path_join(path, sizeof(path), boxes, id))
         return 0;
-    /* One that never ran has no lock yet. */
-    own_fd lock = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | (is_removed(state) && !only_counts ? O_CREAT : 0), 0600);
+    own_fd state = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (state < 0)
+        return 0;
+    bool half = is_half_made(state, id);
+    if (!half && place_any(id, &p, NULL) < 0)
+        return 0;
+    bool removed = !half && faccessat(state, IDENTITY_REMOVING, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     if (only_counts)
-        return is_removed(state) && (lock >= 0 ? flock(lock, LOCK_EX | LOCK_NB) == 0 : errno == ENOENT);
-    if (lock < 0 || flock(lock, LOCK_EX | LOCK_NB) < 0)
-        return 0;
-    if (is_removed(state)) {
-        int r = clear_traces(id, e);
-        if (r == 0)
-            r = removal_tree(AT_FDCWD, state, e);
+        return half || removed;
+    if (half) {
+        snprintf(p.state, sizeof(p.state), "%s", path);
+        memcpy(p.id, id, sizeof(p.id));
+        if (identity_recorded(path, IDENTITY_MOVING, p.data))
+            snprintf(p.name, sizeof(p.name), "%s", strrchr(p.data, '/') + 1);
+        int r = remove_unborn(&p, e);
         return r < 0 ? r : 1;
     }
-    if (place_by_id(id, &p, NULL) < 0)
+    own_fd lock = openat(state, "lock", O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0)
         return 0;
-    return life_clear(&p, e);
+    int r = lock >= 0 && !is_held_elsewhere(&p) ? life_clear(&p, e) : 0;
+    if (r == 0 && removed)
+        r = place_remove(&p, true, e);
+    return r < 0 ? r : removed;
 }
 
 int life_sweep_all(bool only_counts, unsigned *ret, struct pale_err *e)
@@ -410,7 +484,7 @@ int life_sweep_all(bool only_counts, unsigned *ret, struct pale_err *e)
     DIR *d = opendir(boxes);
     *ret = 0;
     for (const struct dirent *en; d && r >= 0 && (en = readdir(d));)
-        if (strlen(en->d_name) == BOX_ID_LEN && (r = sweep_one(boxes, en->d_name, only_counts, e)) > 0)
+        if (identity_is_id(en->d_name) && (r = sweep_one(boxes, en->d_name, only_counts, e)) > 0)
             (*ret)++;
     if (d)
         closedir(d);

@@ -11,8 +11,8 @@
 /* In the state folder: what a keeper leaves to the next one of a box that is only stopped for a change. */
 #define LIFE_HANDOVER "handover"
 
-/* … and the layer that is moved into a box that is none yet: should nobody finish it, the layer goes with it. */
-#define LIFE_ARRIVING "arriving"
+/* How the folder of a box is called before it is one, with its id. Whoever is killed then leaves it to `pale gc`. */
+#define LIFE_UNBORN ".new-"
 
 struct life_order {
     const char *name;
@@ -20,13 +20,15 @@ struct life_order {
     const char *tenant;         /* NULL: the user's own */
     const struct place *beside; /* another box in whose folder it goes, whatever scope and tenant say; NULL: none */
     const struct policy *policy;
-    const struct stack *stack;                                                /* what it stands on; NULL: nothing */
-    int (*begin)(const void *arg, const struct place *p, struct pale_err *e); /* what must be in its folder before it is a box; or NULL */
+    const struct stack *stack; /* what it stands on; NULL, or without an open layer: nothing */
+    /* What must be in its folders before it is a box, or NULL. p->data is the folder as it is called until then. */
+    int (*begin)(const void *arg, const struct place *p, struct pale_err *e);
     const void *arg;
     bool durable; /* the box is not started at once; else its keeper sees to it that the policy is on the disk */
 };
 
-/* Makes its folders and writes the policy. On failure nothing is left. */
+/* Makes its folders under names that nobody looks for, and lets it become a box by one rename. On failure nothing of that is left, and
+ * nothing else was touched. */
 int life_make(const struct life_order *o, struct place *ret, struct pale_err *e) MUST_CHECK;
 
 /* That the box is there is on the disk when this returns, as it is for one that was started. */
@@ -60,12 +62,12 @@ struct life_halted {
 void life_halted_done(struct life_halted *h);
 int life_halt(const struct place *p, enum life_stop_when when, const char *caller, struct life_halted *ret, struct pale_err *e) MUST_CHECK;
 
-/* Takes away what the dead have left: of boxes whose keeper was killed its socket, cgroup and claims; of boxes whose data folder
- * somebody has removed, while the folder around it is there, all the rest. *ret: how many of the latter. With
- * only_counts nothing is taken away. */
+/* Takes away what the dead have left: of boxes whose keeper was killed its socket, cgroup and claims; and boxes that were half made or
+ * half removed. *ret: how many of the latter. With only_counts nothing is taken away. A box whose folder is gone stays, until it is
+ * adopted or forgotten. */
 int life_sweep_all(bool only_counts, unsigned *ret, struct pale_err *e) MUST_CHECK;
 
-/* A number that a box is given when it is made and keeps: a later one of the same name and id has another. 0 if there is none. */
+/* The id as a number, for places that have room for no more. Never 0. */
 uint64_t life_born(const struct place *p);
 
 /* Takes away the cgroup, the claims and the socket of a keeper that was killed. The caller has the box's lock, so that no other is just

@@ -17,8 +17,10 @@
 #include "base/quote.h"
 #include "base/sha256.h"
 #include "base/weak.h"
+#include "box/identity.h"
+#include "box/keepers.h"
+#include "box/life.h"
 #include "box/removal.h"
-#include "box/rename.h"
 #include "box/tidy.h"
 
 static int too_long(struct pale_err *e)
@@ -203,13 +205,8 @@ static bool append(char *path, size_t cap, const char *more)
     return true;
 }
 
-/* Fills id, state and socket from data (a real path) and name. */
-static int complete(struct place *p, struct pale_err *e)
+int place_complete(struct place *p, struct pale_err *e)
 {
-    char hex[SHA256_HEX];
-    sha256_hex(p->data, strlen(p->data), hex);
-    memcpy(p->id, hex, BOX_ID_LEN);
-    p->id[BOX_ID_LEN] = 0;
     int r = place_state_dir(p->state, sizeof(p->state), e);
     if (r == 0)
         r = place_runtime_dir(p->socket, sizeof(p->socket), e);
@@ -267,11 +264,13 @@ static bool holds_tenants(const char *dir, size_t len)
 }
 
 /* Which kind of folder holds a box: a project's .pale, a tenant's, or the user's. */
-static void set_owner(struct place *p, const char *dir)
+void place_set_owner(struct place *p)
 {
-    char own[PATH_BYTES_MAX];
+    char own[PATH_BYTES_MAX], dir[PATH_BYTES_MAX];
+    snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(p->data, '/') - p->data), p->data);
     const char *last = strrchr(dir, '/');
     p->project = last && strcmp(last, "/.pale") == 0;
+    p->tenant[0] = 0;
     if (!last || !path_is_box_name(last + 1) || (user_boxes(own, sizeof(own), NULL) == 0 && strcmp(own, dir) == 0))
         return;
     if (holds_tenants(dir, (size_t)(last - dir)))
@@ -294,29 +293,44 @@ static int make_real(char path[PATH_BYTES_MAX], struct pale_err *e)
     return 0;
 }
 
-/* Looks for dir/name; 0 and a completed place if it is a box made here. */
-static int try_place(const char *dir, const char *name, struct place *ret, struct pale_err *e)
+/* The place of dir/name, and what is there. */
+static int look_at(const char *dir, const char *name, struct place *ret, enum identity_kind *ret_kind, char *ret_other, struct pale_err *e)
 {
     struct place p = {0};
-    set_owner(&p, dir);
+    struct stat st;
     if (!path_join(p.data, sizeof(p.data), dir, name))
         return too_long(e);
-    int r = make_real(p.data, e);
-    if (r < 0)
-        return r == -PALE_NOT_FOUND ? err_set(e, PALE_NOT_FOUND, "there is no box %s", name) : r;
     memcpy(p.name, name, strlen(name) + 1);
-    if ((r = complete(&p, e)) < 0)
-        return r;
-    size_t n = strlen(p.state);
-    if (!append(p.state, sizeof(p.state), "/policy"))
-        return too_long(e);
-    if (access(p.state, F_OK) < 0 && errno != ENOENT)
-        return err_os(e, "look for %s", p.state);
-    if (access(p.state, F_OK) < 0)
-        return err_set(e, PALE_NOT_FOUND, "%s was not made by you on this host; `pale create %s` makes a box of that name", p.data, name);
-    p.state[n] = 0;
+    *ret_kind = IDENTITY_NO_FOLDER;
+    if (lstat(p.data, &st) < 0 && errno != ENOENT && errno != ENOTDIR)
+        return err_os(e, "look at %s", p.data);
+    if (lstat(p.data, &st) == 0) {
+        if (!S_ISDIR(st.st_mode))
+            return err_set(e, PALE_CONFLICT, "%s is there and is no folder; move it away", p.data);
+        int r = make_real(p.data, e);
+        if (r == 0)
+            r = identity_look(&p, ret_kind, ret_other, e);
+        if (r < 0)
+            return r;
+    }
+    place_set_owner(&p);
     *ret = p;
     return 0;
+}
+
+/* Looks for dir/name; 0 and a completed place if it is a box made here. PALE_NOT_FOUND: there is nothing; PALE_CONFLICT: something
+ * else, which is told. */
+static int try_place(const char *dir, const char *name, struct place *ret, struct pale_err *e)
+{
+    enum identity_kind kind;
+    char other[PATH_BYTES_MAX];
+    struct place p;
+    int r = look_at(dir, name, &p, &kind, other, e);
+    if (r == 0)
+        r = identity_refuse(&p, kind, other, e);
+    if (r == 0)
+        *ret = p;
+    return r;
 }
 
 int place_check_name(const char *name, struct pale_err *e)
@@ -328,63 +342,58 @@ int place_check_name(const char *name, struct pale_err *e)
                    quote_into(shown, sizeof(shown), name, strlen(name)), BOX_NAME_MAX);
 }
 
-int place_of(const char *data, struct place *ret, struct pale_err *e)
-{
-    const char *slash = strrchr(data, '/');
-    if (!slash || slash == data || strlen(data) >= sizeof(ret->data))
-        return err_set(e, PALE_BAD_INPUT, "no box can have its data in %s", data);
-    int r = place_check_name(slash + 1, e);
-    if (r < 0)
-        return r;
-    struct place p = {0};
-    memcpy(p.data, data, (size_t)(slash - data));
-    set_owner(&p, p.data);
-    memcpy(p.data, data, strlen(data) + 1);
-    memcpy(p.name, slash + 1, strlen(slash + 1) + 1);
-    if ((r = complete(&p, e)) == 0)
-        *ret = p;
-    return r;
-}
-
-int place_peek(const char *id, struct place *ret, struct pale_err *e)
+int place_any(const char *id, struct place *ret, struct pale_err *e)
 {
     struct place p = {0};
-    char link[PATH_BYTES_MAX];
-    int r = place_state_dir(link, sizeof(link), e);
-    if (r < 0)
-        return r;
-    if (strlen(id) != BOX_ID_LEN || strspn(id, "0123456789abcdef") != BOX_ID_LEN || !append(link, sizeof(link), "/boxes/") ||
-        !append(link, sizeof(link), id) || !append(link, sizeof(link), "/data"))
+    char born[BOX_ID_LEN + 1];
+    if (!identity_is_id(id))
         return err_set(e, PALE_NOT_FOUND, "there is no box with that id");
-    ssize_t n = readlink(link, p.data, sizeof(p.data) - 1);
-    if (n < 0 && errno != ENOENT && errno != EINVAL)
-        return err_os(e, "look at %s", link);
-    p.data[n > 0 ? n : 0] = 0;
-    char *slash = strrchr(p.data, '/');
-    if (!slash || slash == p.data || !path_is_box_name(slash + 1))
+    memcpy(p.id, id, sizeof(p.id));
+    int r = place_complete(&p, e);
+    if (r < 0)
+        return r;
+    own_fd state = open(p.state, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (state < 0 && errno != ENOENT)
+        return err_os(e, "open %s", p.state);
+    if (state < 0 || !identity_read(state, IDENTITY_BORN, born) || strcmp(born, id) != 0)
         return err_set(e, PALE_NOT_FOUND, "there is no box with the id %s", id);
-    struct place found;
-    char dir[PATH_BYTES_MAX];
-    memcpy(dir, p.data, (size_t)(slash - p.data));
-    dir[slash - p.data] = 0;
-    r = try_place(dir, slash + 1, &found, e);
-    if (r == 0 && strcmp(found.id, id) != 0)
-        r = err_set(e, PALE_NOT_FOUND, "there is no box with the id %s", id);
-    if (r == 0)
-        *ret = found;
-    return r;
+    /* On its way to another name it is at the one place or the other. */
+    static const char *const links[] = {IDENTITY_DATA, IDENTITY_MOVING, IDENTITY_REMOVING};
+    p.lost = true;
+    for (size_t i = 0; i < 3 && p.lost; i++) {
+        char path[PATH_BYTES_MAX];
+        if (!identity_recorded(p.state, links[i], path))
+            continue;
+        p.lost = i == 2 || !identity_is_at(path, id);
+        if (!p.lost || !p.data[0])
+            memcpy(p.data, path, sizeof(p.data));
+    }
+    p.lost = p.lost || faccessat(state, "policy", F_OK, 0) < 0;
+    if (p.data[0]) {
+        snprintf(p.name, sizeof(p.name), "%s", strrchr(p.data, '/') + 1);
+        place_set_owner(&p);
+    }
+    *ret = p;
+    return 0;
 }
 
 int place_by_id(const char *id, struct place *ret, struct pale_err *e)
 {
-    int settled = rename_settle(e), r = place_peek(id, ret, settled < 0 ? NULL : e);
-    return r < 0 && settled < 0 ? settled : r;
+    struct place p;
+    int r = place_any(id, &p, e);
+    if (r < 0)
+        return r;
+    if (p.lost)
+        return err_set(e, PALE_NOT_FOUND,
+                       "box %s (%s) is not at %s any more; `pale adopt %s` if you moved it, `pale forget %s` gives it up", p.name, id,
+                       p.data, p.name, id);
+    *ret = p;
+    return 0;
 }
 
-int place_each_made(int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e)
+int place_each_state(int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX];
-    (void)!rename_settle(NULL); /* a box that cannot be settled must not hide the others */
     int r = place_state_dir(dir, sizeof(dir), e);
     if (r < 0)
         return r;
@@ -393,49 +402,187 @@ int place_each_made(int (*fn)(void *arg, const struct place *p), void *arg, stru
         return errno == ENOENT ? 0 : err_os(e, "open %s", dir);
     for (const struct dirent *en; r >= 0 && (en = readdir(d));) {
         struct place p;
-        if (place_peek(en->d_name, &p, NULL) == 0)
+        struct pale_err why;
+        int one = identity_is_id(en->d_name) ? place_any(en->d_name, &p, &why) : -PALE_NOT_FOUND;
+        if (one == 0)
             r = fn(arg, &p);
+        else if (one != -PALE_NOT_FOUND)
+            r = err_set(e, why.code, "%s", why.text);
     }
     closedir(d);
     return r < 0 ? r : 0;
 }
 
-static int find_settled(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e)
+struct each_made {
+    int (*fn)(void *arg, const struct place *p);
+    void *arg;
+};
+
+static int each_made(void *arg, const struct place *p)
 {
-    char dir[PATH_BYTES_MAX];
-    int r = err_set(e, PALE_NOT_FOUND, "there is no box %s here; `pale ls` lists them, `pale create %s` makes one", name, name);
-    if (scope != SCOPE_USER && find_project(dir, sizeof(dir))) {
-        struct pale_err first;
-        int got = try_place(dir, name, ret, &first);
-        if (got == 0)
-            return 0;
-        if (first.code != PALE_NOT_FOUND || strstr(first.text, "not made by you")) {
-            *e = first;
-            r = got;
-        }
+    const struct each_made *x = arg;
+    return p->lost ? 0 : x->fn(x->arg, p);
+}
+
+int place_each_made(int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e)
+{
+    struct each_made x = {fn, arg};
+    return place_each_state(each_made, &x, e);
+}
+
+/* Boxes that were where one of this name is looked for, and are not there any more. */
+struct lost {
+    const char *name;
+    enum place_scope scope;
+    char cwd[PATH_BYTES_MAX], own[PATH_BYTES_MAX];
+    struct place found;
+    unsigned count;
+};
+
+static int match_lost(void *arg, const struct place *p)
+{
+    struct lost *l = arg;
+    char above[PATH_BYTES_MAX], project[PATH_BYTES_MAX];
+    if (!p->lost || strcmp(p->name, l->name) != 0)
+        return 0;
+    place_above(p->data, above);
+    place_above(above, project);
+    bool here = p->project ? l->scope != SCOPE_USER && l->cwd[0] && path_is_within(l->cwd, project[0] ? project : "/")
+                           : l->scope != SCOPE_PROJECT && strcmp(above, l->own) == 0;
+    if (here) {
+        l->found = *p;
+        l->count++;
     }
-    if (scope != SCOPE_PROJECT && user_boxes(dir, sizeof(dir), NULL) == 0) {
-        struct pale_err second;
-        int got = try_place(dir, name, ret, &second);
-        if (got == 0)
-            return 0;
-        if (second.code != PALE_NOT_FOUND && e) {
-            *e = second;
-            r = got;
-        }
+    return 0;
+}
+
+static int find_lost(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e)
+{
+    struct lost l = {.name = name, .scope = scope};
+    char own[PATH_BYTES_MAX];
+    if (!getcwd(l.cwd, sizeof(l.cwd)))
+        l.cwd[0] = 0;
+    if (user_boxes(own, sizeof(own), NULL) < 0 || !realpath(own, l.own))
+        l.own[0] = 0;
+    int r = place_each_state(match_lost, &l, e);
+    if (r < 0)
+        return r;
+    if (l.count == 0)
+        return err_set(e, PALE_NOT_FOUND, "there is no box %s here, and none was; `pale ls` lists them", name);
+    if (l.count > 1)
+        return err_set(e, PALE_CONFLICT, "%u boxes of the name %s were here, and have lost their folders; `pale ls` has their ids", l.count,
+                       name);
+    *ret = l.found;
+    return 0;
+}
+
+/* A keeper that runs though the state folder of its box is gone. */
+struct stray {
+    const char *name;
+    struct place found;
+    unsigned count;
+};
+
+static int match_stray(void *arg, const struct keepers_one *k)
+{
+    struct stray *s = arg;
+    if (!k->is_once && k->place.lost && (strcmp(k->place.name, s->name) == 0 || strcmp(k->place.id, s->name) == 0)) {
+        s->found = k->place;
+        s->count++;
     }
-    return r == -PALE_NOT_FOUND && scope == SCOPE_ANY && place_peek(name, ret, NULL) == 0 ? 0 : r;
+    return 0;
+}
+
+/* What there is to say if nothing has that name: perhaps something had. */
+static int tell_absent(const char *name, enum place_scope scope, struct pale_err *e)
+{
+    struct place lost;
+    struct pale_err why;
+    int r = find_lost(name, scope, &lost, &why);
+    if (r == 0)
+        return err_set(e, PALE_NOT_FOUND,
+                       "box %s (%s) is not at %s any more; `pale adopt %s` puts it back, or takes it where you moved it; `pale forget %s` "
+                       "gives it up",
+                       name, lost.id, lost.data, lost.id, lost.id);
+    return r == -PALE_CONFLICT
+               ? err_set(e, PALE_NOT_FOUND, "%s", why.text)
+               : err_set(e, PALE_NOT_FOUND, "there is no box %s here; `pale ls` lists them, `pale create %s` makes one", name, name);
+}
+
+/* In one folder: 1 if it is there; 0, or an error that is worth telling. */
+static int find_in(const char *dir, const char *name, struct place *ret, struct pale_err *e)
+{
+    struct pale_err why;
+    int r = try_place(dir, name, ret, &why);
+    if (r == 0)
+        return 1;
+    if (r != -PALE_NOT_FOUND)
+        return err_set(e, why.code, "%s", why.text);
+    return 0;
 }
 
 int place_find(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e)
 {
-    struct pale_err own = {0};
+    char project[PATH_BYTES_MAX], own[PATH_BYTES_MAX];
     int r = place_check_name(name, e);
     if (r < 0)
         return r;
-    int settled = rename_settle(&own);
-    r = find_settled(name, scope, ret, e);
-    return r == -PALE_NOT_FOUND && settled < 0 ? err_set(e, own.code, "%s", own.text) : r;
+    bool has_project = scope != SCOPE_USER && find_project(project, sizeof(project));
+    bool has_own = scope != SCOPE_PROJECT && user_boxes(own, sizeof(own), NULL) == 0;
+    r = has_project ? find_in(project, name, ret, e) : 0;
+    if (r == 0 && has_own)
+        r = find_in(own, name, ret, e);
+    if (r != 0)
+        return r < 0 ? r : 0;
+    if (scope == SCOPE_ANY && identity_is_id(name))
+        return place_by_id(name, ret, e);
+    return tell_absent(name, scope, e);
+}
+
+int place_find_any(const char *name, enum place_scope scope, struct place *ret, struct pale_err *e)
+{
+    struct pale_err why;
+    int r = place_find(name, scope, ret, e);
+    if (r == 0 || (identity_is_id(name) && place_any(name, ret, NULL) == 0) || find_lost(name, scope, ret, NULL) == 0)
+        return 0;
+    struct stray s = {.name = name};
+    if (keepers_each(match_stray, &s, &why) < 0 || s.count != 1)
+        return r;
+    *ret = s.found;
+    return 0;
+}
+
+/* By its id: what is there where it was? */
+static int look_by_id(const char *id, struct place *ret, enum identity_kind *ret_kind, char *ret_other, struct pale_err *e)
+{
+    struct stat st;
+    int r = place_any(id, ret, e);
+    struct place there = *ret;
+    *ret_kind = IDENTITY_NO_FOLDER;
+    if (r < 0 || !there.data[0] || lstat(there.data, &st) < 0)
+        return r;
+    r = identity_look(&there, ret_kind, ret_other, e);
+    if (r == 0 && strcmp(there.id, ret->id) != 0)
+        *ret_kind = IDENTITY_NO_FOLDER; /* another's */
+    return r;
+}
+
+int place_look(const char *name, enum place_scope scope, struct place *ret, enum identity_kind *ret_kind, char *ret_other,
+               struct pale_err *e)
+{
+    char dir[2][PATH_BYTES_MAX];
+    bool has[2] = {scope != SCOPE_USER && find_project(dir[0], sizeof(dir[0])),
+                   scope != SCOPE_PROJECT && user_boxes(dir[1], sizeof(dir[1]), NULL) == 0};
+    int r = place_check_name(name, e);
+    for (int i = 0; r == 0 && i < 2; i++) {
+        r = has[i] ? look_at(dir[i], name, ret, ret_kind, ret_other, e) : 0;
+        if (r == 0 && has[i] && *ret_kind != IDENTITY_NO_FOLDER)
+            return 0;
+    }
+    if (r < 0 || identity_is_id(name))
+        return r < 0 ? r : look_by_id(name, ret, ret_kind, ret_other, e);
+    *ret_kind = IDENTITY_NO_FOLDER;
+    return find_lost(name, scope, ret, e);
 }
 
 int place_owned(const char *tenant, const char *name, struct place *ret, struct pale_err *e)
@@ -491,51 +638,49 @@ static int project_dir(char *ret, size_t cap, struct pale_err *e)
     return 0;
 }
 
-/* What was there before stays. */
-static void undo_create(const struct place *p, const char *data, bool fresh)
+/* A name is free where there is nothing, an empty folder, or what is left of a box that somebody was killed over while he removed it. */
+static int check_free(const char *dir, const char *name, struct place *ret, struct pale_err *e)
 {
-    if (p->state[0] && strstr(p->state, "/boxes/"))
-        (void)rmdir(p->state);
-    if (fresh)
-        (void)rmdir(data);
-}
-
-void place_undo(const struct place *p)
-{
-    undo_create(p, p->data, true);
-}
-
-static int create_in(const char *dir, const char *name, struct place *ret, struct pale_err *e)
-{
-    char path[PATH_BYTES_MAX];
-    struct place p = {0};
-    struct stat st;
-    set_owner(&p, dir);
-    int r = try_place(dir, name, ret, e);
-    if (r == 0)
+    enum identity_kind kind;
+    char other[PATH_BYTES_MAX];
+    int r = look_at(dir, name, ret, &kind, other, e);
+    if (r == 0 && kind == IDENTITY_REMOVED && (r = place_remove(ret, true, e)) == 0)
+        r = look_at(dir, name, ret, &kind, other, e);
+    if (r < 0)
+        return r;
+    if (kind == IDENTITY_WHOLE)
         return err_set(e, PALE_EXISTS, "there is already a box %s (%s)", name, ret->data);
-    if (r != -PALE_NOT_FOUND)
-        return r;
-    if (!path_join(path, sizeof(path), dir, name))
-        return too_long(e);
-    bool fresh = lstat(path, &st) < 0;
-    r = make_dirs(path, 0700, e);
-    if (r == 0 && !realpath(path, p.data))
-        r = err_os(e, "resolve %s", path);
-    snprintf(p.name, sizeof(p.name), "%s", name);
-    if (r == 0)
-        r = complete(&p, e);
-    if (r == 0)
-        r = make_dirs(p.state, 0700, e);
-    if (r < 0) {
-        undo_create(&p, path, fresh);
-        return r;
+    if (kind == IDENTITY_NO_FOLDER)
+        return 0;
+    if (kind == IDENTITY_UNMARKED) {
+        own_fd fd = fd_open_real_dir(ret->data);
+        if (fd >= 0 && fd_has_entries(fd, ".", e) == 0)
+            return 0;
     }
-    *ret = p;
-    return 0;
+    return identity_refuse(ret, kind, other, e);
 }
 
-int place_create(const char *name, enum place_scope scope, const char *tenant, struct place *ret, struct pale_err *e)
+static int plan_in(const char *dir, const char *name, struct place *ret, struct pale_err *e)
+{
+    char real[PATH_BYTES_MAX];
+    int r = check_free(dir, name, ret, e);
+    if (r < 0)
+        return r;
+    if (!realpath(dir, real))
+        return err_os(e, "resolve %s", dir);
+    if (!path_join(ret->data, sizeof(ret->data), real, name))
+        return too_long(e);
+    place_set_owner(ret);
+    r = identity_mint(ret->id, e);
+    if (weak_word("minted-ids")) {
+        char hex[SHA256_HEX];
+        sha256_hex(ret->data, strlen(ret->data), hex);
+        memcpy(ret->id, hex, BOX_ID_LEN);
+    }
+    return r < 0 ? r : place_complete(ret, e);
+}
+
+int place_plan(const char *name, enum place_scope scope, const char *tenant, struct place *ret, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX];
     int r = place_check_name(name, e);
@@ -546,15 +691,29 @@ int place_create(const char *name, enum place_scope scope, const char *tenant, s
                                : user_boxes(dir, sizeof(dir), e);
     if (r == 0)
         r = make_dirs(dir, scope == SCOPE_PROJECT ? 0755 : 0700, e);
-    return r < 0 ? r : create_in(dir, name, ret, e);
+    return r < 0 ? r : plan_in(dir, name, ret, e);
 }
 
-int place_create_beside(const struct place *other, const char *name, struct place *ret, struct pale_err *e)
+int place_plan_beside(const struct place *other, const char *name, struct place *ret, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX];
     int r = place_check_name(name, e);
-    snprintf(dir, sizeof(dir), "%.*s", (int)(strrchr(other->data, '/') - other->data), other->data);
-    return r < 0 ? r : create_in(dir, name, ret, e);
+    place_above(other->data, dir);
+    return r < 0 ? r : plan_in(dir, name, ret, e);
+}
+
+void place_above(const char *path, char ret[PATH_BYTES_MAX])
+{
+    snprintf(ret, PATH_BYTES_MAX, "%.*s", (int)(strrchr(path, '/') - path), path);
+}
+
+int place_open_above(const struct place *p, struct pale_err *e)
+{
+    char above[PATH_BYTES_MAX];
+    place_above(p->data, above);
+    own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int dir = root < 0 ? -1 : fd_open_beneath(root, above[0] ? above + 1 : ".", O_RDONLY | O_DIRECTORY, 0);
+    return dir < 0 ? err_os(e, "open the folder that holds %s", p->data) : dir;
 }
 
 void place_tidy(const struct place *p)
@@ -571,41 +730,115 @@ void place_tidy(const struct place *p)
         other = other || (strcmp(en->d_name, ".") != 0 && strcmp(en->d_name, "..") != 0 && strcmp(en->d_name, ".gitignore") != 0);
     if (d)
         closedir(d);
+    char text[4] = "";
+    own_fd ignore = other ? -1 : openat(fd, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (ignore >= 0 && (read(ignore, text, sizeof(text)) != 2 || memcmp(text, "*\n", 2) != 0))
+        return; /* somebody has written another */
     if (!other) {
         unlinkat(fd, ".gitignore", 0);
         rmdir(dir);
     }
 }
 
-/* The path was real when it was found; a symlink that stands in it now was put there by somebody. */
-static int remove_data(const char *data, struct pale_err *e)
+/* The folder of the box itself, and of no other that has its path by now. What is half removed has another name. */
+static int remove_data(const struct place *p, struct pale_err *e)
 {
-    char above[PATH_BYTES_MAX];
-    const char *slash = strrchr(data, '/');
-    snprintf(above, sizeof(above), "%.*s", (int)(slash - data - 1), data + 1);
-    own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    own_fd dir = root < 0 ? -1 : fd_open_beneath(root, above[0] ? above : ".", O_RDONLY | O_DIRECTORY, 0);
+    char gone[BOX_ID_LEN + 8], path[BOX_NAME_MAX + 8], id[BOX_ID_LEN + 1];
+    struct pale_err why;
+    own_fd dir = place_open_above(p, &why);
     if (dir < 0)
-        return err_os(e, "open the folder that holds %s", data);
-    return removal_tree(dir, slash + 1, e);
+        return why.os == ENOENT ? 0 : err_set(e, why.code, "%s", why.text);
+    snprintf(gone, sizeof(gone), ".gone-%s", p->id);
+    snprintf(path, sizeof(path), "%s/" IDENTITY_ID, p->name);
+    if (identity_read(dir, path, id) && strcmp(id, p->id) == 0 && renameat(dir, p->name, dir, gone) < 0)
+        return err_os(e, "take away %s", p->data);
+    return removal_tree(dir, gone, e);
+}
+
+/* From this on it is no box any more. */
+static int mark_removed(int state, struct pale_err *e)
+{
+    if (renameat(state, IDENTITY_DATA, state, IDENTITY_REMOVING) == 0)
+        return 0;
+    if (errno == ENOENT && renameat(state, IDENTITY_MOVING, state, IDENTITY_REMOVING) == 0)
+        return 0;
+    return errno == ENOENT ? 0 : err_os(e, "write that the box is being removed");
+}
+
+/* Whoever finds the folder can make a box of it again (box/adopt.h): of the state stays what says which layers there are. */
+static int keep_layers_only(const struct place *p, int state, struct pale_err *e)
+{
+    static const char *const kept[] = {".", "..", IDENTITY_BORN, IDENTITY_DATA, "stack", "layers"};
+    own_fd list = openat(state, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int r = unlinkat(state, "policy", 0) < 0 && errno != ENOENT ? err_os(e, "remove the policy of %s", p->name) : 0;
+    DIR *d = list < 0 ? NULL : fdopendir(fcntl(list, F_DUPFD_CLOEXEC, 3));
+    for (const struct dirent *en; d && r == 0 && (en = readdir(d));) {
+        bool stays = false;
+        for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+            stays = stays || strcmp(en->d_name, kept[i]) == 0;
+        if (!stays && unlinkat(state, en->d_name, 0) < 0 && errno != ENOENT)
+            r = errno == EISDIR || errno == EPERM ? fd_remove_tree(state, en->d_name, e) : err_os(e, "remove %s/%s", p->state, en->d_name);
+    }
+    if (d)
+        closedir(d);
+    return r;
 }
 
 int place_remove(const struct place *p, bool data, struct pale_err *e)
 {
-    own_fd still = -1;
-    int r = rename_hold_off(&still, e);
-    if (r == 0 && access(p->state, F_OK) < 0 && access(p->data, F_OK) < 0)
-        return err_set(e, PALE_NOT_FOUND, "box %s is not there any more", p->name);
+    own_fd state = open(p->state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (state < 0)
+        return errno == ENOENT ? err_set(e, PALE_NOT_FOUND, "box %s is not there any more", p->name) : err_os(e, "open %s", p->state);
+    tidy_stop(p);
+    if (!data)
+        return keep_layers_only(p, state, e);
+    int r = mark_removed(state, e);
     if (r == 0)
-        tidy_stop(p);
-    if (r == 0 && data)
-        r = remove_data(p->data, e);
+        r = remove_data(p, e);
     if (r == 0)
         r = removal_tree(AT_FDCWD, p->state, e);
-    if (r == 0 && data && p->project)
+    if (r == 0 && p->project)
         place_tidy(p);
     unlink(p->socket);
     return r;
+}
+
+int place_forget(const struct place *p, struct pale_err *e)
+{
+    own_fd state = open(p->state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (state < 0)
+        return err_os(e, "open %s", p->state);
+    tidy_stop(p);
+    int r = unlinkat(state, "policy", 0) < 0 && errno != ENOENT ? err_os(e, "remove the policy of %s", p->name) : 0;
+    unlink(p->socket);
+    return r < 0 ? r : removal_tree(AT_FDCWD, p->state, e);
+}
+
+int place_remake(struct place *p, bool there, struct pale_err *e)
+{
+    char dir[PATH_BYTES_MAX], real[PATH_BYTES_MAX], id[BOX_ID_LEN + 32];
+    struct stat st;
+    int r = 0;
+    if (!there)
+        r = project_dir(dir, sizeof(dir), e);
+    else {
+        place_above(p->data, dir);
+        r = mkdir(dir, 0755) < 0 && errno != EEXIST ? err_os(e, "make folder %s", dir) : 0;
+    }
+    if (r == 0 && (!realpath(dir, real) || !path_join(p->data, sizeof(p->data), real, p->name)))
+        r = err_os(e, "resolve %s", dir);
+    if (r == 0 && lstat(p->data, &st) == 0)
+        r = err_set(e, PALE_EXISTS, "%s is there, and is not the folder of box %s; move it away", p->data, p->id);
+    if (r < 0)
+        return r;
+    own_fd above = place_open_above(p, e);
+    if (above < 0)
+        return above;
+    snprintf(id, sizeof(id), LIFE_UNBORN "%s", p->id);
+    if (mkdirat(above, id, 0700) < 0 && errno != EEXIST)
+        return err_os(e, "make a folder beside %s", p->data);
+    snprintf(id, sizeof(id), LIFE_UNBORN "%s/" IDENTITY_ID, p->id);
+    return symlinkat(p->id, above, id) < 0 && errno != EEXIST ? err_os(e, "write the id of box %s", p->name) : 0;
 }
 
 static int each_in(const char *dir, int (*fn)(void *arg, const struct place *p), void *arg)
@@ -627,7 +860,6 @@ int place_each(bool all, int (*fn)(void *arg, const struct place *p), void *arg,
 {
     char dir[PATH_BYTES_MAX];
     int r = 0;
-    (void)!rename_settle(NULL); /* as above */
     bool project = find_project(dir, sizeof(dir));
     if (project)
         r = each_in(dir, fn, arg);

@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -18,6 +17,8 @@
 #include "base/fd.h"
 #include "base/handing.h"
 #include "base/limits.h"
+#include "base/path.h"
+#include "box/identity.h"
 #include "confine/cgroup.h"
 #include "wire/message.h"
 
@@ -55,6 +56,21 @@ static int try_connect(const char *path)
     if (fd < 0 || connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0)
         return -1;
     return take_fd(&fd);
+}
+
+/* Its keeper may have been started with another runtime folder: by cron, by su, over ssh. The state folder says where it listens. */
+static int connect_keeper(const struct place *p)
+{
+    char link[PATH_BYTES_MAX], path[PATH_BYTES_MAX] = "";
+    int fd = try_connect(p->socket);
+    if (fd >= 0 || (errno != ENOENT && errno != ECONNREFUSED) || !path_join(link, sizeof(link), p->state, REACH_SOCKET))
+        return fd;
+    int os = errno;
+    ssize_t n = readlink(link, path, sizeof(path) - 1);
+    if (n > 0 && strcmp(path, p->socket) != 0)
+        return try_connect(path);
+    errno = os;
+    return -1;
 }
 
 /* In the child between vfork and exec: descriptor 3, perhaps 4, and nothing else of ours; its own session, so that no key of our terminal
@@ -184,9 +200,12 @@ int reach_started(struct reach *r, const struct place *p, struct pale_err *e)
 int reach_box(struct reach *r, const struct place *p, bool start, struct pale_err *e)
 {
     for (int tries = 0; tries < START_TRIES; tries++) {
-        r->fd = try_connect(p->socket);
-        if (r->fd >= 0)
+        r->fd = connect_keeper(p);
+        if (r->fd >= 0) {
+            memcpy(r->owed, p->id, sizeof(r->owed));
+            r->owes_id = true;
             return 0;
+        }
         if (errno != ENOENT && errno != ECONNREFUSED)
             return err_os(e, "reach the keeper of %s", p->name);
         if (!start)
@@ -197,6 +216,7 @@ int reach_box(struct reach *r, const struct place *p, bool start, struct pale_er
         if (res == 0)
             return 0;
         own_close(&r->fd);
+        r->owes_id = false;
         buf_clear(&r->in);
         r->taken = 0;
         /* Somebody else is starting or stopping it this very moment. */
@@ -251,12 +271,10 @@ int reach_home(int *ret_fd, struct pale_err *e)
 
 int reach_once(struct reach *r, const struct policy *policy, struct pale_err *e)
 {
-    uint8_t random[8];
     char *id = r->id, name[32];
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return err_os(e, "getrandom");
-    for (int i = 0; i < 8; i++)
-        snprintf(id + 2 * i, 3, "%02x", random[i]);
+    int res = identity_mint(id, e);
+    if (res < 0)
+        return res;
     snprintf(name, sizeof(name), "run-%.8s", id);
     char *argv[] = {(char *)"pale-keeper", (char *)"once", name, id, NULL};
     own_buf text = {0};
@@ -279,20 +297,21 @@ static int hung_up(struct reach *r, struct pale_err *e)
     return res;
 }
 
-static bool send_frame(struct reach *r, uint8_t type, const void *p, size_t n)
+/* Head and payload in one call: the keeper wakes once for them. */
+static bool send_parts(int fd, struct iovec *part, size_t count)
 {
-    uint8_t head[FRAME_HEAD];
-    frame_put_head(head, type, 0, (uint32_t)n);
-    /* Head and payload in one call: the keeper wakes once for them. */
-    struct iovec part[2] = {{.iov_base = head, .iov_len = sizeof(head)}, {.iov_base = (void *)p, .iov_len = n}};
-    struct msghdr m = {.msg_iov = part, .msg_iovlen = 2};
-    while (part[0].iov_len + part[1].iov_len > 0) {
-        ssize_t w = sendmsg(r->fd, &m, MSG_NOSIGNAL);
+    struct msghdr m = {.msg_iov = part, .msg_iovlen = count};
+    size_t left = 0;
+    for (size_t i = 0; i < count; i++)
+        left += part[i].iov_len;
+    while (left > 0) {
+        ssize_t w = sendmsg(fd, &m, MSG_NOSIGNAL);
         if (w < 0 && errno == EINTR)
             continue;
         if (w < 0)
             return false;
-        for (int i = 0; i < 2; i++) {
+        left -= (size_t)w;
+        for (size_t i = 0; i < count; i++) {
             size_t of = (size_t)w < part[i].iov_len ? (size_t)w : part[i].iov_len;
             part[i].iov_base = (char *)part[i].iov_base + of;
             part[i].iov_len -= of;
@@ -300,6 +319,20 @@ static bool send_frame(struct reach *r, uint8_t type, const void *p, size_t n)
         }
     }
     return true;
+}
+
+static bool send_frame(struct reach *r, uint8_t type, const void *p, size_t n)
+{
+    uint8_t hello[FRAME_HEAD], head[FRAME_HEAD];
+    frame_put_head(hello, ASK_HELLO, 0, sizeof(r->owed));
+    frame_put_head(head, type, 0, (uint32_t)n);
+    struct iovec part[4] = {{.iov_base = hello, .iov_len = r->owes_id ? sizeof(hello) : 0},
+                            {.iov_base = r->owed, .iov_len = r->owes_id ? sizeof(r->owed) : 0},
+                            {.iov_base = head, .iov_len = sizeof(head)},
+                            {.iov_base = (void *)p, .iov_len = n}};
+    bool sent = send_parts(r->fd, part, 4);
+    r->owes_id = r->owes_id && !sent;
+    return sent;
 }
 
 int reach_send(struct reach *r, uint8_t type, const void *p, size_t n, struct pale_err *e)

@@ -8,6 +8,9 @@
 #include "policy/policy.h"
 #include "wire/frame.h"
 
+/* In the state folder of a box that runs: a symlink to the socket of its keeper. */
+#define REACH_SOCKET "socket"
+
 struct reach {
     int fd;
     pid_t keeper;            /* of a one-shot box: our child; else 0 */
@@ -17,6 +20,8 @@ struct reach {
     bool wants_list;         /* … or has not heard that the list is saved, … */
     bool wants_disk;         /* … or on the disk */
     const char *caller;      /* for whom a keeper is started */
+    char owed[BOX_ID_LEN];   /* the id of the box, which goes out ahead of the first request; … */
+    bool owes_id;            /* … if it has not yet */
     int home_fd;             /* for its ids: from reach_home, or -1; not ours to close */
     struct buf in;
     size_t taken;        /* bytes of in that were handed out */

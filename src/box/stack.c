@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,18 +16,20 @@
 #include "base/number.h"
 #include "base/path.h"
 #include "base/weak.h"
+#include "box/identity.h"
+#include "box/layerdir.h"
 
 #define STACK_FILE "stack"
+#define STACK_COPY STACK_FILE /* in the data folder */
 #define STACK_LOCK "stack.lock"
 #define STACK_TEXT_MAX (4u << 20)
-#define STACK_HEAD "pale stack 1\n"
-#define FIRST_OPEN "000000000000"
-#define WORDS_MAX 7
+#define STACK_HEAD "pale stack 2\n"
+#define WORDS_MAX 8
 #define GROW_FIRST 64u /* most lists are no longer */
 
 void stack_init(struct stack *s)
 {
-    *s = (struct stack){.below_open = STACK_NONE, .open = FIRST_OPEN};
+    *s = (struct stack){.below_open = STACK_NONE};
 }
 
 void stack_done(struct stack *s)
@@ -74,26 +75,33 @@ static const char *or_dash(const char *text)
     return *text ? text : "-";
 }
 
+static const char *maker_of(const struct stack *s, const char *maker)
+{
+    return *maker ? maker : s->box;
+}
+
 void stack_write(const struct stack *s, struct buf *out)
 {
-    buf_add_text(out, STACK_HEAD);
+    buf_addf(out, STACK_HEAD "box %s\n", s->box);
     for (size_t i = 0; i < s->layer_count; i++) {
         const struct stack_layer *l = &s->layers[i];
-        buf_addf(out, "layer %s %s %llu %s %s %s\n", l->id, id_of(s, l->below), (unsigned long long)l->closed_ms, or_dash(l->digest),
+        buf_addf(out, "layer %s %s %llu %s %s %s %s\n", l->id, id_of(s, l->below), (unsigned long long)l->closed_ms, or_dash(l->digest),
                  or_dash(l->poison),
                  l->rest   ? "rest"
                  : l->anew ? "anew"
-                           : "-");
+                           : "-",
+                 maker_of(s, l->maker));
     }
     for (size_t i = 0; i < s->join_count; i++)
-        buf_addf(out, "join %s %s %s\n", s->joins[i].id, id_of(s, s->joins[i].first), id_of(s, s->joins[i].last));
+        buf_addf(out, "join %s %s %s %s\n", s->joins[i].id, id_of(s, s->joins[i].first), id_of(s, s->joins[i].last),
+                 maker_of(s, s->joins[i].maker));
     for (size_t i = 0; i < s->snapshot_count; i++) {
         const struct stack_snapshot *n = &s->snapshots[i];
         buf_addf(out, "snapshot %s %s %llu %s\n", n->name, id_of(s, n->layer), (unsigned long long)n->made_ms,
                  n->automatic ? "automatic" : "asked");
     }
-    buf_addf(out, "open %s %s %llu %s %s\n", s->open, id_of(s, s->below_open), (unsigned long long)s->named,
-             s->no_autosave ? "manual" : "autosave", s->open_anew ? "anew" : "-");
+    buf_addf(out, "open %s %s %llu %s %s %s\n", s->open, id_of(s, s->below_open), (unsigned long long)s->named,
+             s->no_autosave ? "manual" : "autosave", s->open_anew ? "anew" : "-", maker_of(s, s->open_maker));
 }
 
 static bool is_id(const char *text)
@@ -200,7 +208,8 @@ static bool read_layer(const struct reading *r, const char *word, int *ret)
 static int read_layer_line(struct reading *r, char *const w[])
 {
     struct stack_layer l = {0};
-    if (!is_id(w[1]) || !read_layer(r, w[2], &l.below) || !number_u64(w[3], INT64_MAX, &l.closed_ms) || !read_start(w[6], &l))
+    if (!is_id(w[1]) || !read_layer(r, w[2], &l.below) || !number_u64(w[3], INT64_MAX, &l.closed_ms) || !read_start(w[6], &l) ||
+        !is_id(w[7]))
         return -PALE_CORRUPT;
     if (strcmp(w[4], "-") != 0) {
         if (!is_hex_digest(w[4]))
@@ -213,6 +222,7 @@ static int read_layer_line(struct reading *r, char *const w[])
         memcpy(l.poison, w[5], strlen(w[5]) + 1);
     }
     memcpy(l.id, w[1], sizeof(l.id));
+    memcpy(l.maker, w[7], sizeof(l.maker));
     int n = stack_add_layer(r->stack, &l, NULL);
     return n < 0 ? n : 0;
 }
@@ -227,9 +237,11 @@ static bool is_run(const struct stack *s, int first, int last)
 static int read_join_line(struct reading *r, char *const w[])
 {
     struct stack_join j = {0};
-    if (!is_id(w[1]) || !read_layer(r, w[2], &j.first) || !read_layer(r, w[3], &j.last) || !is_run(r->stack, j.first, j.last))
+    if (!is_id(w[1]) || !read_layer(r, w[2], &j.first) || !read_layer(r, w[3], &j.last) || !is_run(r->stack, j.first, j.last) ||
+        !is_id(w[4]))
         return -PALE_CORRUPT;
     memcpy(j.id, w[1], sizeof(j.id));
+    memcpy(j.maker, w[4], sizeof(j.maker));
     return stack_add_join(r->stack, &j, NULL);
 }
 
@@ -249,9 +261,10 @@ static int read_open_line(struct reading *r, char *const w[])
     int taken;
     s->no_autosave = strcmp(w[4], "manual") == 0;
     if (!is_id(w[1]) || read_layer(r, w[1], &taken) || !read_layer(r, w[2], &s->below_open) || !number_u64(w[3], INT64_MAX, &s->named) ||
-        (!s->no_autosave && strcmp(w[4], "autosave") != 0) || !read_anew(w[5], &s->open_anew))
+        (!s->no_autosave && strcmp(w[4], "autosave") != 0) || !read_anew(w[5], &s->open_anew) || !is_id(w[6]))
         return -PALE_CORRUPT;
     memcpy(s->open, w[1], sizeof(s->open));
+    memcpy(s->open_maker, w[6], sizeof(s->open_maker));
     return 0;
 }
 
@@ -261,7 +274,7 @@ static const struct line_kind {
     size_t words;
     int (*read)(struct reading *r, char *const w[]);
 } line_kinds[] = {
-    {"layer", 7, read_layer_line}, {"join", 4, read_join_line}, {"snapshot", 5, read_snapshot_line}, {"open", 6, read_open_line}};
+    {"layer", 8, read_layer_line}, {"join", 5, read_join_line}, {"snapshot", 5, read_snapshot_line}, {"open", 7, read_open_line}};
 #define LINE_KINDS (sizeof(line_kinds) / sizeof(line_kinds[0]))
 
 /* Cuts one line, which ends in a newline, into words. */
@@ -319,10 +332,25 @@ static int check_names(const struct stack *s)
     return 0;
 }
 
+/* The first line: whose list it is. */
+static int read_box(char **at, struct stack *ret)
+{
+    static const char word[] = "box ";
+    char *id = *at + strlen(word);
+    if (strncmp(*at, word, strlen(word)) != 0 || strspn(id, "0123456789abcdef") != BOX_ID_LEN || id[BOX_ID_LEN] != '\n')
+        return -PALE_CORRUPT;
+    memcpy(ret->box, id, BOX_ID_LEN);
+    ret->box[BOX_ID_LEN] = 0;
+    *at = id + BOX_ID_LEN + 1;
+    return 0;
+}
+
 static int read_text(struct stack *ret, char *text)
 {
     struct reading reading = {.stack = ret};
-    int r = make_index(&reading, text);
+    int r = read_box(&text, ret);
+    if (r == 0)
+        r = make_index(&reading, text);
     if (r == 0)
         r = read_lines(&reading, text);
     free(reading.index);
@@ -370,15 +398,47 @@ static int read_file(const char *state, struct buf *text, struct pale_err *e)
     return r < 0 ? err_prefix(e, "%s", path) : 1;
 }
 
+/* Of a box that has never closed a layer. */
+static int load_first(const struct place *p, struct stack *ret, struct pale_err *e)
+{
+    bool others = false;
+    int r = weak_word("lost-list") || weak_word("layer-names") ? 0 : layerdir_has_others(p, p->id, &others, e);
+    if (r < 0)
+        return r;
+    if (others)
+        return err_set(e, PALE_CORRUPT,
+                       "%s/" STACK_FILE
+                       ", which says which layers box %s stands on, is missing; put it back from a copy of that folder: nothing "
+                       "of the layers is removed meanwhile",
+                       p->state, p->name);
+    memcpy(ret->box, p->id, sizeof(ret->box));
+    memcpy(ret->open, weak_word("layer-names") ? "00000000000000000000000000000000" : p->id, sizeof(ret->open));
+    memcpy(ret->open_maker, p->id, sizeof(ret->open_maker));
+    return 0;
+}
+
 int stack_load(const struct place *p, struct stack *ret, struct pale_err *e)
 {
     own_buf text = {0};
     stack_init(ret);
     int r = read_file(p->state, &text, e);
-    if (r <= 0)
+    if (r < 0)
         return r;
+    if (r == 0)
+        return load_first(p, ret, e);
     r = stack_parse(buf_text(&text), text.len, ret, e);
+    if (r == 0 && strcmp(ret->box, p->id) != 0) {
+        r = err_set(e, PALE_CORRUPT, "this is the list of layers of box %s", ret->box);
+        stack_done(ret);
+    }
     return r < 0 ? err_prefix(e, "%s/" STACK_FILE, p->state) : 0;
+}
+
+int stack_load_copy(const struct place *p, struct stack *ret, struct pale_err *e)
+{
+    struct place folder = *p;
+    memcpy(folder.state, p->data, sizeof(folder.state));
+    return stack_load(&folder, ret, e);
 }
 
 int stack_digest(const char *state, char ret[SHA256_HEX], struct pale_err *e)
@@ -402,9 +462,14 @@ int stack_save_after(const struct place *p, const struct stack *s, const struct 
         return err_set(e, PALE_LIMIT, "the list of layers of %s is longer than %u bytes; remove snapshots and try again", p->name,
                        STACK_TEXT_MAX);
     int r = fd_replace_file_after(dir, STACK_FILE, text.data, text.len, after, e);
-    if (r == 0)
-        *ret_state = take_fd(&dir);
-    return r;
+    if (r < 0)
+        return r;
+    /* For who has lost the state folder (box/adopt.h). Nobody else reads it, and it need not be the newest. */
+    own_fd data = p->project ? -1 : open(p->data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (data >= 0)
+        (void)!fd_replace_file(data, STACK_COPY, text.data, text.len, 0600, false, NULL);
+    *ret_state = take_fd(&dir);
+    return 0;
 }
 
 int stack_save(const struct place *p, const struct stack *s, struct pale_err *e)
@@ -463,14 +528,6 @@ int stack_sweep(const struct place *p, struct pale_err *e)
     return r;
 }
 
-int stack_forget(const struct place *p, struct pale_err *e)
-{
-    char path[PATH_BYTES_MAX];
-    if (!path_join(path, sizeof(path), p->state, STACK_FILE))
-        return err_set(e, PALE_LIMIT, "path too long: %s", p->state);
-    return unlink(path) < 0 && errno != ENOENT ? err_os(e, "remove %s", path) : 0;
-}
-
 int stack_lock(const struct place *p, int *ret_fd, struct pale_err *e)
 {
     own_fd dir = open_state(p, e);
@@ -490,12 +547,7 @@ int stack_lock(const struct place *p, int *ret_fd, struct pale_err *e)
 
 int stack_new_id(char ret[LAYER_ID_LEN + 1], struct pale_err *e)
 {
-    uint8_t random[LAYER_ID_LEN / 2];
-    if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-        return err_os(e, "getrandom");
-    for (size_t i = 0; i < sizeof(random); i++)
-        snprintf(ret + 2 * i, 3, "%02x", random[i]);
-    return 0;
+    return identity_mint(ret, e);
 }
 
 int stack_add_layer(struct stack *s, const struct stack_layer *l, struct pale_err *e)
@@ -505,6 +557,8 @@ int stack_add_layer(struct stack *s, const struct stack_layer *l, struct pale_er
     if (!grow(&s->layers, s->layer_count, sizeof(*l)))
         return err_nomem(e);
     s->layers[s->layer_count] = *l;
+    if (!l->maker[0])
+        memcpy(s->layers[s->layer_count].maker, s->box, sizeof(l->maker));
     return (int)s->layer_count++;
 }
 
@@ -514,7 +568,10 @@ int stack_add_join(struct stack *s, const struct stack_join *j, struct pale_err 
         return err_set(e, PALE_LIMIT, "a box has at most %d joined layers", STACK_LAYERS_MAX);
     if (!grow(&s->joins, s->join_count, sizeof(*j)))
         return err_nomem(e);
-    s->joins[s->join_count++] = *j;
+    s->joins[s->join_count] = *j;
+    if (!j->maker[0])
+        memcpy(s->joins[s->join_count].maker, s->box, sizeof(j->maker));
+    s->join_count++;
     return 0;
 }
 
@@ -522,14 +579,29 @@ int stack_close(struct stack *s, const char *next_open, uint64_t now_ms, int *re
 {
     struct stack_layer l = {.below = s->below_open, .closed_ms = now_ms, .anew = s->open_anew};
     memcpy(l.id, s->open, sizeof(l.id));
+    memcpy(l.maker, s->open_maker, sizeof(l.maker));
     int n = stack_add_layer(s, &l, e);
     if (n < 0)
         return n;
+    memcpy(s->open_maker, s->box, sizeof(s->open_maker));
     snprintf(s->open, sizeof(s->open), "%s", next_open);
     s->below_open = n;
     s->open_anew = false;
     *ret = n;
     return 0;
+}
+
+const char *stack_maker(const struct stack *s, const char *id)
+{
+    if (strcmp(s->open, id) == 0)
+        return maker_of(s, s->open_maker);
+    for (size_t i = s->layer_count; i-- > 0;)
+        if (strcmp(s->layers[i].id, id) == 0)
+            return maker_of(s, s->layers[i].maker);
+    for (size_t i = 0; i < s->join_count; i++)
+        if (strcmp(s->joins[i].id, id) == 0)
+            return maker_of(s, s->joins[i].maker);
+    return "";
 }
 
 int stack_find_layer(const struct stack *s, const char *id)

@@ -4,9 +4,11 @@
  * How it works: closed layers never change; each knows the layer it was closed on top of, so that they form a tree, and a snapshot is
  * a name for one of them with all that lies below. The open layer takes the box's writes. All of it stands in one file of the box's
  * state folder, replaced whole: what it says holds, and a layer's folder that it does not name is litter. A box without that file has
- * one open layer and has never closed any. */
+ * never closed a layer: its only one has the box's own id as its name. Any other layer in its folders says that the file was lost, and
+ * that is an error. Names of layers are 128 random bits, and each says who made it, in the list and in its folder. */
 #pragma once
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +19,8 @@
 #include "base/sha256.h"
 #include "box/place.h"
 
-#define LAYER_ID_LEN 12
+#define LAYER_ID_LEN 32 /* 128 bits: no two boxes ever have layers of one name */
+static_assert(LAYER_ID_LEN == BOX_ID_LEN, "a box's first layer has its id");
 #define SNAPSHOT_NAME_MAX 63
 #define STACK_LAYERS_MAX 8192    /* twenty times the longest chain that anybody was promised */
 #define STACK_SNAPSHOTS_MAX 4096 /* … and ten times */
@@ -28,15 +31,16 @@ struct stack_layer {
     char id[LAYER_ID_LEN + 1];
     int below; /* its number in the stack, or STACK_NONE */
     uint64_t closed_ms;
-    char digest[SHA256_HEX]; /* of its content; "": not made yet */
-    char poison[64];         /* why it is no longer used, in one word that inspection gave; "": it is good */
-    bool anew;               /* the project begins again with it: none of the layers below count for that */
-    bool rest;               /* … with what is left of theirs: as far as anybody looked at the user's tree, it began when they did */
+    char digest[SHA256_HEX];    /* of its content; "": not made yet */
+    char poison[64];            /* why it is no longer used, in one word that inspection gave; "": it is good */
+    bool anew;                  /* the project begins again with it: none of the layers below count for that */
+    char maker[BOX_ID_LEN + 1]; /* the box that made it; "": this one */
+    bool rest;                  /* … with what is left of theirs: as far as anybody looked at the user's tree, it began when they did */
 };
 
 /* A layer with the content of a run of others, made so that fewer must be joined. */
 struct stack_join {
-    char id[LAYER_ID_LEN + 1];
+    char id[LAYER_ID_LEN + 1], maker[BOX_ID_LEN + 1];
     int first, last; /* the lowest and the highest of the run. Of the project it has what counts of the run, where that begins again */
 };
 
@@ -54,14 +58,15 @@ struct stack {
     size_t join_count;
     struct stack_snapshot *snapshots; /* oldest first */
     size_t snapshot_count;
-    char open[LAYER_ID_LEN + 1];
+    char box[BOX_ID_LEN + 1]; /* whose it is: the maker of what is new */
+    char open[LAYER_ID_LEN + 1], open_maker[BOX_ID_LEN + 1];
     int below_open;
     bool open_anew;   /* as a layer's anew */
     uint64_t named;   /* how many snapshots have been given a name by us */
     bool no_autosave; /* the operator wants no automatic snapshots */
 };
 
-/* As of a box that was just made. */
+/* Of no box yet, and without an open layer. */
 void stack_init(struct stack *s);
 void stack_done(struct stack *s);
 #define own_stack CLEANUP(stack_done) struct stack
@@ -77,6 +82,10 @@ int stack_save(const struct place *p, const struct stack *s, struct pale_err *e)
 int stack_save_after(const struct place *p, const struct stack *s, const struct fd_after *after, int *ret_state,
                      struct pale_err *e) MUST_CHECK;
 
+/* As it stands in the data folder of a user's box, where a copy of each list is left, so that the files of who has lost his state folder
+ * are not lost. PALE_CORRUPT if it cannot be read, or says less than there is. */
+int stack_load_copy(const struct place *p, struct stack *ret, struct pale_err *e) MUST_CHECK;
+
 /* The digest of its text in this state folder. */
 int stack_digest(const char *state, char ret[SHA256_HEX], struct pale_err *e) MUST_CHECK;
 
@@ -86,9 +95,6 @@ int stack_keep(const char *state, int policy_fd, struct pale_err *e) MUST_CHECK;
 
 /* How long ago that was; below 0: never, or by another clock. */
 int64_t stack_age_ms(const struct place *p);
-
-/* Of a box that begins anew where one was before. */
-int stack_forget(const struct place *p, struct pale_err *e) MUST_CHECK;
 
 /* Removes what was left by those who died while they wrote it. Needs: lock. */
 int stack_sweep(const struct place *p, struct pale_err *e) MUST_CHECK;
@@ -104,6 +110,9 @@ int stack_close(struct stack *s, const char *next_open, uint64_t now_ms, int *re
 /* Adds a closed layer as it is. Its number, or a negative code. */
 int stack_add_layer(struct stack *s, const struct stack_layer *l, struct pale_err *e) MUST_CHECK;
 int stack_add_join(struct stack *s, const struct stack_join *j, struct pale_err *e) MUST_CHECK;
+
+/* Who made the layer or join with this id; "" if the list has none. */
+const char *stack_maker(const struct stack *s, const char *id);
 
 /* The number of the closed layer with this id, or STACK_NONE. */
 int stack_find_layer(const struct stack *s, const char *id);

@@ -8,13 +8,21 @@
 
 #include "box/stack.h"
 
+/* Of a box that has written nothing but its first layer, whose name is its id. */
+static void begin(struct stack *s)
+{
+    stack_init(s);
+    memset(s->box, '0', BOX_ID_LEN);
+    memset(s->open, '0', LAYER_ID_LEN);
+}
+
 /* Closes the open layer and opens the next of a row of ids. */
 static int close_next(struct stack *s, unsigned number)
 {
     char id[LAYER_ID_LEN + 1];
     int layer = STACK_NONE;
     struct pale_err e = {0};
-    snprintf(id, sizeof(id), "%012x", number);
+    snprintf(id, sizeof(id), "%032x", number);
     assert_int_equal(stack_close(s, id, number, &layer, &e), 0);
     return layer;
 }
@@ -33,7 +41,7 @@ static void a_stack_that_nobody_wrote_has_one_open_layer(void **state)
 {
     own_stack s = {0};
     (void)state;
-    stack_init(&s);
+    begin(&s);
     assert_int_equal(s.below_open, STACK_NONE);
     assert_chain(&s, s.below_open, "");
 }
@@ -42,7 +50,7 @@ static void a_layer_lies_on_those_closed_before_it(void **state)
 {
     own_stack s = {0};
     (void)state;
-    stack_init(&s);
+    begin(&s);
     close_next(&s, 1);
     int middle = close_next(&s, 2), top = close_next(&s, 3);
     assert_chain(&s, top, "00 01 02");
@@ -58,10 +66,11 @@ static void a_run_is_taken_joined(void **state)
     own_stack s = {0};
     struct pale_err e = {0};
     (void)state;
-    stack_init(&s);
+    begin(&s);
     for (unsigned i = 1; i < 8; i++)
         close_next(&s, i);
-    struct stack_join j = {.id = "0000000000aa", .first = 1, .last = 3}, all = {.id = "0000000000bb", .first = 0, .last = 5};
+    struct stack_join j = {.id = "000000000000000000000000000000aa", .first = 1, .last = 3},
+                      all = {.id = "000000000000000000000000000000bb", .first = 0, .last = 5};
     assert_int_equal(stack_add_join(&s, &j, &e), 0);
     assert_chain(&s, 6, "00 aa 04 05 06");
     assert_chain(&s, 2, "00 01 02");
@@ -74,7 +83,7 @@ static void a_project_begins_anew(void **state)
 {
     own_stack s = {0};
     (void)state;
-    stack_init(&s);
+    begin(&s);
     for (unsigned i = 1; i < 4; i++)
         close_next(&s, i);
     assert_int_equal(stack_project_from(&s, 2), 0);
@@ -94,13 +103,13 @@ static void what_is_left_of_a_project_began_when_that_did(void **state)
     struct pale_err e = {0};
     own_buf text = {0};
     (void)state;
-    stack_init(&s);
+    begin(&s);
     stack_init(&read);
     close_next(&s, 1);
     s.open_anew = true;
     close_next(&s, 2);
     int top = close_next(&s, 3);
-    struct stack_layer l = {.id = "0000000000cc", .below = top, .closed_ms = 4, .anew = true, .rest = true};
+    struct stack_layer l = {.id = "000000000000000000000000000000cc", .below = top, .closed_ms = 4, .anew = true, .rest = true};
     s.below_open = top = stack_add_layer(&s, &l, &e);
     assert_int_equal(stack_project_from(&s, top), 3);
     assert_int_equal(stack_project_since(&s, top), 1);
@@ -116,12 +125,12 @@ static void a_joined_run_counts_for_a_project_that_begins_within_it(void **state
     own_stack s = {0};
     struct pale_err e = {0};
     (void)state;
-    stack_init(&s);
+    begin(&s);
     for (unsigned i = 1; i < 8; i++) {
         s.open_anew = i == 4;
         close_next(&s, i);
     }
-    struct stack_join j = {.id = "0000000000aa", .first = 2, .last = 5};
+    struct stack_join j = {.id = "000000000000000000000000000000aa", .first = 2, .last = 5};
     assert_int_equal(stack_project_from(&s, 6), 3);
     assert_int_equal(stack_add_join(&s, &j, &e), 0);
     assert_chain(&s, 6, "00 01 aa 06");
@@ -135,7 +144,7 @@ static void names_are_given_once(void **state)
     own_stack s = {0};
     struct pale_err e = {0};
     (void)state;
-    stack_init(&s);
+    begin(&s);
     assert_int_equal(stack_add_snapshot(&s, "good", STACK_NONE, 1, false, &e), 0);
     assert_int_equal(stack_add_snapshot(&s, "good", STACK_NONE, 1, false, &e), -PALE_EXISTS);
     static const char *const bad[] = {"-x",  ".x", "a/b",  "a b",
@@ -153,10 +162,10 @@ static void names_are_given_once(void **state)
 static void fill(struct stack *s)
 {
     struct pale_err e = {0};
-    stack_init(s);
+    begin(s);
     for (unsigned i = 1; i < 6; i++)
         close_next(s, i);
-    struct stack_join j = {.id = "0000000000aa", .first = 1, .last = 3};
+    struct stack_join j = {.id = "000000000000000000000000000000aa", .first = 1, .last = 3};
     assert_int_equal(stack_add_join(s, &j, &e), 0);
     assert_int_equal(stack_add_snapshot(s, "one", 1, 7, false, &e), 0);
     assert_int_equal(stack_add_snapshot(s, NULL, STACK_NONE, 8, true, &e), 0);
@@ -199,29 +208,43 @@ static void no_beginning_of_it_is_read(void **state)
 static void what_cannot_be_is_not_read(void **state)
 {
     static const char *const bad[] = {
-        "open 000000000000 - 0 autosave -\nopen 000000000001 - 0 autosave -\n",
-        "open 000000000000 000000000001 0 autosave -\n",
-        "layer 000000000000 000000000001 1 - - -\nopen 000000000002 - 0 autosave -\n",
-        "layer 000000000000 - 1 - - -\nlayer 000000000000 - 1 - - -\nopen 000000000002 - 0 autosave -\n",
-        "layer 000000000000 - 1 - - -\nopen 000000000000 - 0 autosave -\n",
-        "layer ../../000000 - 1 - - -\nopen 000000000002 - 0 autosave -\n",
-        "layer 000000000000 - 1 - - -\nlayer 000000000001 - 1 - - -\njoin 0000000000aa 000000000000 000000000001\nopen 000000000002 - 0 "
-        "autosave\n",
-        "snapshot a - 1 asked\nlayer 000000000000 - 1 - - -\nopen 000000000002 - 0 autosave -\n",
-        "snapshot a - 1 asked\nsnapshot a - 1 asked\nopen 000000000002 - 0 autosave -\n",
-        "snapshot a - 1 asked more\nopen 000000000002 - 0 autosave -\n",
-        "open 000000000000 - -1 autosave -\n",
-        "open 000000000000 - 0 sometimes -\n",
-        "open 000000000000 - 0 autosave yes\n",
-        "strange\nopen 000000000000 - 0 autosave -\n",
-        "\nopen 000000000000 - 0 autosave -\n",
+        "open 00000000000000000000000000000000 - 0 autosave - 00000000000000000000000000000000\nopen 00000000000000000000000000000001 - 0 "
+        "autosave - 00000000000000000000000000000000\n",
+        "open 00000000000000000000000000000000 00000000000000000000000000000001 0 autosave - 00000000000000000000000000000000\n",
+        "layer 00000000000000000000000000000000 00000000000000000000000000000001 1 - - - 00000000000000000000000000000000\nopen "
+        "00000000000000000000000000000002 - 0 autosave - 00000000000000000000000000000000\n",
+        "layer 00000000000000000000000000000000 - 1 - - - 00000000000000000000000000000000\nlayer 00000000000000000000000000000000 - 1 - - "
+        "- 00000000000000000000000000000000\nopen 00000000000000000000000000000002 - 0 autosave - 00000000000000000000000000000000\n",
+        "layer 00000000000000000000000000000000 - 1 - - - 00000000000000000000000000000000\nopen 00000000000000000000000000000000 - 0 "
+        "autosave - 00000000000000000000000000000000\n",
+        "layer ../../000000 - 1 - - - 00000000000000000000000000000000\nopen 00000000000000000000000000000002 - 0 autosave - "
+        "00000000000000000000000000000000\n",
+        "layer 00000000000000000000000000000000 - 1 - - - 00000000000000000000000000000000\nlayer 00000000000000000000000000000001 - 1 - - "
+        "- 00000000000000000000000000000000\njoin 000000000000000000000000000000aa 00000000000000000000000000000000 "
+        "00000000000000000000000000000001 00000000000000000000000000000000\nopen 00000000000000000000000000000002 - 0 autosave "
+        "00000000000000000000000000000000\n",
+        "snapshot a - 1 asked\nlayer 00000000000000000000000000000000 - 1 - - - 00000000000000000000000000000000\nopen "
+        "00000000000000000000000000000002 - 0 autosave - 00000000000000000000000000000000\n",
+        "snapshot a - 1 asked\nsnapshot a - 1 asked\nopen 00000000000000000000000000000002 - 0 autosave - "
+        "00000000000000000000000000000000\n",
+        "snapshot a - 1 asked more\nopen 00000000000000000000000000000002 - 0 autosave - 00000000000000000000000000000000\n",
+        "open 00000000000000000000000000000000 - -1 autosave - 00000000000000000000000000000000\n",
+        "open 00000000000000000000000000000000 - 0 sometimes - 00000000000000000000000000000000\n",
+        "open 00000000000000000000000000000000 - 0 autosave yes 00000000000000000000000000000000\n",
+        "strange\nopen 00000000000000000000000000000000 - 0 autosave - 00000000000000000000000000000000\n",
+        "\nopen 00000000000000000000000000000000 - 0 autosave - 00000000000000000000000000000000\n",
     };
     (void)state;
+    own_stack read = {0};
+    struct pale_err none = {0};
+    static const char good[] = "pale stack 2\nbox 00000000000000000000000000000000\nopen 00000000000000000000000000000000 - 0 autosave - "
+                               "00000000000000000000000000000000\n";
+    assert_int_equal(stack_parse(good, strlen(good), &read, &none), 0);
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        char text[512];
+        char text[1024];
         own_stack s = {0};
         struct pale_err e = {0};
-        snprintf(text, sizeof(text), "pale stack 1\n%s", bad[i]);
+        snprintf(text, sizeof(text), "pale stack 2\nbox 00000000000000000000000000000000\n%s", bad[i]);
         assert_int_equal(stack_parse(text, strlen(text), &s, &e), -PALE_CORRUPT);
     }
 }
@@ -235,12 +258,12 @@ static void the_longest_list_is_read(void **state)
     char name[32];
     (void)state;
     buf_init(&text, 4u << 20);
-    stack_init(&s);
+    begin(&s);
     for (unsigned i = 0; i < STACK_LAYERS_MAX; i++)
         close_next(&s, i + 1);
     for (int i = STACK_RUN_MAX - 1; i < STACK_LAYERS_MAX; i++) {
-        struct stack_join j = {.first = i - STACK_RUN_MAX + 1, .last = i};
-        snprintf(j.id, sizeof(j.id), "f%011x", (unsigned)i);
+        struct stack_join j = {.first = i - STACK_RUN_MAX + 1, .last = i, .maker = "00000000000000000000000000000000"};
+        snprintf(j.id, sizeof(j.id), "f%031x", (unsigned)i);
         assert_int_equal(stack_add_join(&s, &j, &e), 0);
     }
     for (int i = 0; i < STACK_SNAPSHOTS_MAX; i++) {
@@ -267,12 +290,12 @@ static void what_nothing_stands_on_is_forgotten(void **state)
     own_stack s = {0};
     struct pale_err e = {0};
     (void)state;
-    stack_init(&s);
+    begin(&s);
     for (unsigned i = 1; i < 5; i++)
         close_next(&s, i);
     assert_int_equal(stack_add_snapshot(&s, "low", 1, 1, false, &e), 0);
     assert_int_equal(stack_add_snapshot(&s, "high", 3, 1, false, &e), 0);
-    struct stack_join j = {.id = "0000000000aa", .first = 2, .last = 3};
+    struct stack_join j = {.id = "000000000000000000000000000000aa", .first = 2, .last = 3};
     assert_int_equal(stack_add_join(&s, &j, &e), 0);
     s.below_open = 0;
     close_next(&s, 9); /* 04 on 00 */

@@ -169,7 +169,7 @@ static int do_join(const struct round *r, struct work *w, struct pale_err *e)
 {
     int res = stack_new_id(w->made, e);
     if (res == 0)
-        res = layerdir_make_whole(r->place, w->made, &r->policy, e);
+        res = layerdir_make_whole(r->place, w->made, e);
     return res < 0 ? res : layerwork_weld(r->place, w->parts, w->part_count, w->made, e);
 }
 

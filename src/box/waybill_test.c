@@ -9,7 +9,7 @@
 
 static void write_one(struct buf *out)
 {
-    struct waybill w = {.box = "b", .id = "0123456789abcdef", .snapshot = "one", .created_ms = 7, .left = 3};
+    struct waybill w = {.box = "b", .id = "0123456789abcdef0123456789abcdef", .snapshot = "one", .created_ms = 7, .left = 3};
     own_policy p = {0};
     struct pale_err e = {0};
     assert_int_equal(policy_init(&p, &e), 0);
@@ -49,7 +49,7 @@ static void written_and_read_is_the_same(void **state)
     write_one(&b);
     assert_int_equal(waybill_parse((const char *)b.data, b.len, &w, NULL), 0);
     assert_string_equal(w.box, "b");
-    assert_string_equal(w.id, "0123456789abcdef");
+    assert_string_equal(w.id, "0123456789abcdef0123456789abcdef");
     assert_string_equal(w.snapshot, "one");
     assert_true(w.created_ms == 7 && w.left == 3 && w.part[0].there && !w.part[1].there && w.part[2].there && !w.part[3].there);
     assert_true(w.part[2].entries == 1 && w.part[2].bytes == 2 && strlen(w.part[2].digest) == 64);

@@ -363,7 +363,6 @@ int far_rename(struct args *a)
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         far_copy_member(&j, &v, keys[i]);
     json_text(&j, "was", far_text(&before, "name", was, sizeof(was)));
-    json_text(&j, "was_id", far_text(&before, "id", id, sizeof(id)));
     json_end_object(&j);
     return cli_json(&out);
 }

@@ -19,3 +19,11 @@ int lookup_box(const struct args *a, const char *name, struct place *ret, struct
         cli_note("note: the project's box %s hides your own of that name (--global reaches it)", name);
     return r;
 }
+
+int lookup_any(const struct args *a, const char *name, struct place *ret, struct pale_err *e)
+{
+    int r = place_find_any(name, lookup_scope(a), ret, e);
+    if (r == 0 && ret->lost && !a->json)
+        cli_note("note: the folder of box %s (%s) is not at %s any more", ret->name, ret->id, ret->data);
+    return r;
+}

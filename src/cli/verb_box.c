@@ -10,6 +10,8 @@
 #include "base/own.h"
 #include "box/cutoff.h"
 #include "box/gc.h"
+#include "box/identity.h"
+#include "box/keepers.h"
 #include "box/life.h"
 #include "box/reach.h"
 #include "box/snapshot.h"
@@ -238,22 +240,72 @@ static const char *state_of(bool up, const struct msg_info *info)
     return !up ? "stopped" : strcmp(info->state, "frozen") == 0 ? "frozen" : info->jobs ? "running" : "ready";
 }
 
+/* The boxes that are listed, each once. */
+struct boxes {
+    struct listing listing;
+    char (*ids)[BOX_ID_LEN + 1];
+    size_t count;
+    bool only_up; /* or lost */
+    struct pale_err *e;
+};
+
+static void boxes_done(struct boxes *b)
+{
+    free(b->ids);
+    listing_done(&b->listing);
+}
+
+static bool remember(struct boxes *b, const char *id)
+{
+    void *more = realloc(b->ids, (b->count + 1) * sizeof(*b->ids));
+    if (!more)
+        return false;
+    b->ids = more;
+    memcpy(b->ids[b->count++], id, sizeof(*b->ids));
+    return true;
+}
+
+static bool is_listed(const struct boxes *b, const char *id)
+{
+    for (size_t i = 0; i < b->count; i++)
+        if (memcmp(b->ids[i], id, BOX_ID_LEN) == 0)
+            return true;
+    return false;
+}
+
 /* By whose word it is cut off. */
 static const char *cut_of(const struct place *p)
 {
     return cutoff_name(cutoff_of_place(p));
 }
 
+/* Its folder is gone or elsewhere, or there, but nothing else of it (`pale rm --keep-data`). */
+static const char *lost_state(const struct place *p)
+{
+    return identity_is_at(p->data, p->id) ? "kept" : "lost";
+}
+
+/* What there is to say of it beside its state. */
+static const char *remark_of(const struct place *p, const char *cut)
+{
+    return !p->lost ? cut : cut[0] ? "lost, cut off" : lost_state(p);
+}
+
 static int list_one(void *arg, const struct place *p)
 {
-    struct listing *l = arg;
+    struct boxes *b = arg;
+    struct listing *l = &b->listing;
     struct msg_info info = {0};
     char number[32] = "", shown[64];
-    const char *cut = cut_of(p);
     own_reach r = {.fd = -1};
     reach_init(&r);
     bool up = ask_info(p, &r, &info);
-    const char *state = state_of(up, &info);
+    if (b->only_up && !up && !p->lost)
+        return 0;
+    if (!remember(b, p->id))
+        return err_nomem(b->e);
+    const char *cut = cut_of(p), *remark = remark_of(p, cut);
+    const char *state = p->lost && !up ? lost_state(p) : state_of(up, &info);
     if (up)
         snprintf(number, sizeof(number), "%llu", (unsigned long long)info.jobs);
     if (l->is_json) {
@@ -263,6 +315,8 @@ static int list_one(void *arg, const struct place *p)
         json_text(&l->json, "scope", p->project ? "project" : "user");
         json_text(&l->json, "state", state);
         json_u64(&l->json, "jobs", info.jobs);
+        if (p->lost)
+            json_bool(&l->json, "lost", true);
         if (cut[0])
             json_text(&l->json, "cut", cut);
         json_text(&l->json, "data", p->data);
@@ -271,24 +325,46 @@ static int list_one(void *arg, const struct place *p)
     }
     table_cell(&l->table, p->name);
     table_cell(&l->table, p->project ? "project" : "user");
-    snprintf(shown, sizeof(shown), "%s%s%s%s", state, cut[0] ? " (" : "", cut, cut[0] ? ")" : "");
+    if (strcmp(state, remark) == 0)
+        remark = "";
+    snprintf(shown, sizeof(shown), "%s%s%s%s", state, remark[0] ? " (" : "", remark, remark[0] ? ")" : "");
     table_cell(&l->table, shown);
     table_cell(&l->table, number);
     table_cell(&l->table, p->id);
     return 0;
 }
 
+/* Boxes whose folder is gone or elsewhere, and whatever runs in other projects. */
+static int list_more(void *arg, const struct place *p)
+{
+    const struct boxes *b = arg;
+    char ignored[PATH_BYTES_MAX];
+    if (is_listed(b, p->id) || (p->lost && !identity_recorded(p->state, IDENTITY_DATA, ignored)))
+        return 0; /* or somebody is making or removing it just now */
+    return list_one(arg, p);
+}
+
+/* One whose state folder is gone too still runs. */
+static int list_stray(void *arg, const struct keepers_one *k)
+{
+    return k->is_once || is_listed(arg, k->place.id) || access(k->place.state, F_OK) == 0 ? 0 : list_one(arg, &k->place);
+}
+
 static int run_ls(struct args *a)
 {
     struct pale_err e;
     static const char *const heads[] = {"NAME", "SCOPE", "STATE", "JOBS", "ID"};
-    own_listing l = {0};
+    CLEANUP(boxes_done) struct boxes b = {.e = &e};
     if (a->host)
         return far_ls(a);
-    listing_init(&l, a, heads, 5);
-    if (place_each(true, list_one, &l, &e) < 0)
-        return cli_fail(a, &e);
-    return listing_print(&l);
+    listing_init(&b.listing, a, heads, 5);
+    int r = place_each(true, list_one, &b, &e);
+    b.only_up = true;
+    if (r >= 0)
+        r = place_each_state(list_more, &b, &e);
+    if (r >= 0)
+        r = keepers_each(list_stray, &b, &e);
+    return r < 0 ? cli_fail(a, &e) : listing_print(&b.listing);
 }
 
 /* What its keeper has counted, if it runs and has a network. */
@@ -371,7 +447,8 @@ static int run_stop(struct args *a)
     if (a->host)
         return far_stop(a);
     for (int i = 0; i < a->count; i++)
-        if (lookup_box(a, a->word[i], &p, &e) < 0 || life_stop(&p, STOP_ANY, "local", &e) < 0 || snapshot_autosave(&p, "local", &e) < 0)
+        if (lookup_any(a, a->word[i], &p, &e) < 0 || life_stop(&p, STOP_ANY, "local", &e) < 0 ||
+            (!p.lost && snapshot_autosave(&p, "local", &e) < 0))
             return cli_fail(a, &e);
     if (a->json)
         printf("{\"stopped\":%d}\n", a->count);

@@ -22,7 +22,7 @@ static int run_quarantine(struct args *a)
     if (a->host)
         return far_quarantine(a, on);
     for (int i = 0; i < a->count; i++) {
-        if (lookup_box(a, a->word[i], &p, &e) < 0 || cutoff_box(&p, on, "local", &e) < 0)
+        if (lookup_any(a, a->word[i], &p, &e) < 0 || cutoff_box(&p, on, "local", &e) < 0)
             return cli_fail(a, &e);
         unsigned left = cutoff_of_place(&p);
         if (!on && left)

@@ -47,7 +47,6 @@ static int run_rename(struct args *a)
     json_text(&j, "scope", renamed.project ? "project" : "user");
     json_text(&j, "data", renamed.data);
     json_text(&j, "was", p.name);
-    json_text(&j, "was_id", p.id);
     json_end_object(&j);
     return cli_json(&b);
 }
@@ -81,8 +80,7 @@ const struct verb verb_rename = {
     "Boxes",
     "give a box another name",
     "BOX NEW",
-    "The box must be stopped. Its files, policy and audit log go with it; its id, which comes from where its files\n"
-    "are, changes, and with it its host name and machine id.",
+    "The box must be stopped. Its files, policy, audit log, id and machine id stay; its host name is the new name.",
     tables,
     2,
     2,

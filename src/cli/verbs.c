@@ -5,7 +5,7 @@
 /* clang-format off */
 const struct verb *const cli_verbs[] = {
     &verb_run, &verb_exec, &verb_shell,
-    &verb_create, &verb_ls, &verb_inspect, &verb_stop, &verb_freeze, &verb_thaw, &verb_rename, &verb_rm,
+    &verb_create, &verb_ls, &verb_inspect, &verb_stop, &verb_freeze, &verb_thaw, &verb_rename, &verb_rm, &verb_adopt, &verb_forget,
     &verb_diff, &verb_apply, &verb_discard,
     &verb_snapshot, &verb_snapshots, &verb_restore, &verb_fork, &verb_export, &verb_import, &verb_gc,
     &verb_ps, &verb_attach, &verb_kill, &verb_wait, &verb_logs,

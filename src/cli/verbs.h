@@ -9,7 +9,7 @@ extern const struct verb verb_run, verb_exec, verb_shell;
 /* verb_box.c */
 extern const struct verb verb_create, verb_ls, verb_inspect, verb_stop, verb_rm;
 /* verb_life.c */
-extern const struct verb verb_freeze, verb_thaw, verb_rename;
+extern const struct verb verb_freeze, verb_thaw, verb_rename, verb_adopt, verb_forget;
 /* verb_snapshot.c */
 extern const struct verb verb_snapshot, verb_snapshots, verb_restore, verb_fork, verb_gc;
 /* verb_export.c, verb_import.c */

@@ -68,6 +68,25 @@ static const char *const names[WEAKEN_COUNT] = {
     [WEAKEN_GATE_CUT] = "gate-cut",
 };
 
+/* Those that weak_word alone asks for, and no bit stands for. */
+static const char *const more_names[] = {
+    "identity",     /* a folder that was moved or copied is taken for the box */
+    "hello",        /* a keeper serves whoever means another box */
+    "layer-makers", /* layers are joined whoever has made them */
+    "layer-names",  /* every box's first layer has one name, and a name that is taken is taken for the layer itself */
+    "minted-ids",   /* a box's id is made of its path */
+    "lost-list",    /* a lost list of layers is taken for that of a new box */
+    "strangers",    /* layers that boxes of another state folder may stand on are removed */
+};
+
+static bool is_more(const char *at, size_t n)
+{
+    for (size_t i = 0; i < sizeof(more_names) / sizeof(more_names[0]); i++)
+        if (strlen(more_names[i]) == n && memcmp(more_names[i], at, n) == 0)
+            return true;
+    return false;
+}
+
 uint64_t weaken_from_env(void)
 {
     const char *at = getenv("PALE_WEAKEN");
@@ -78,11 +97,11 @@ uint64_t weaken_from_env(void)
         for (int i = 0; i < WEAKEN_COUNT; i++)
             if (strlen(names[i]) == n && memcmp(names[i], at, n) == 0)
                 found = i;
-        if (found < 0) {
+        if (found < 0 && !is_more(at, n)) {
             fprintf(stderr, "PALE_WEAKEN: no defence is called %.*s\n", (int)n, at);
             exit(125);
         }
-        set |= 1ULL << found;
+        set |= found < 0 ? 0 : 1ULL << found;
         at += n;
         at += *at == ',';
     }

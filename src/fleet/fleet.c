@@ -135,7 +135,7 @@ static int io_look(void *arg, const struct core_sight *which, struct core_sight 
 {
     struct place p;
     (void)arg;
-    int r = which->project ? place_peek(which->id, &p, NULL) : place_owned(which->tenant, which->name, &p, NULL);
+    int r = which->project ? place_by_id(which->id, &p, NULL) : place_owned(which->tenant, which->name, &p, NULL);
     if (r < 0)
         return r == -PALE_NOT_FOUND ? 0 : r;
     sight_of(&p, ret);
@@ -175,7 +175,7 @@ static void look_again(struct loop_timer *t)
     struct doubt *d = (struct doubt *)((char *)t - offsetof(struct doubt, timer));
     struct fleet *f = d->fleet;
     struct place p;
-    if (place_peek(d->id, &p, NULL) == 0)
+    if (place_by_id(d->id, &p, NULL) == 0)
         see(f, &p);
     else if (++d->looks < LOOKS_MAX)
         return loop_arm(f->loop, t, clock_ms() + ((int64_t)LOOK_AGAIN_MS << d->looks));
@@ -187,7 +187,7 @@ static void look_again(struct loop_timer *t)
 static void appeared(struct fleet *f, const char *id)
 {
     struct place p;
-    if (place_peek(id, &p, NULL) == 0)
+    if (place_by_id(id, &p, NULL) == 0)
         return see(f, &p);
     struct doubt *d = f->doubts < DOUBTS_MAX ? calloc(1, sizeof(*d)) : NULL;
     if (!d)
@@ -211,8 +211,20 @@ static void vanished(struct fleet *f, const char *id)
 void fleet_look(struct fleet *f, const char *id)
 {
     struct place p;
-    if (place_peek(id, &p, NULL) == 0)
+    if (place_by_id(id, &p, NULL) == 0)
         see(f, &p);
+}
+
+/* A box that has got another name, or another place. */
+static void renamed(struct fleet *f, const char *id)
+{
+    struct place p;
+    const struct core_box *b = core_by_id(f->core, id);
+    if (!b || place_by_id(id, &p, NULL) < 0 || strcmp(b->name, p.name) == 0)
+        return;
+    events_tell(&f->events, "box.removed", id, b->tenant, b->name, "");
+    see(f, &p);
+    events_tell(&f->events, "box.made", id, p.tenant, p.name, "");
 }
 
 static bool is_id(const char *s, size_t n)
@@ -230,7 +242,7 @@ static void look_at_all(struct fleet *f)
         memcpy(tenant, b->tenant, sizeof(tenant));
         memcpy(name, b->name, sizeof(name));
         memcpy(id, b->id, sizeof(id));
-        if (id[0] && place_peek(id, &p, NULL) == -PALE_NOT_FOUND)
+        if (id[0] && place_by_id(id, &p, NULL) == -PALE_NOT_FOUND)
             vanished(f, id);
         else if (id[0])
             lookout_try(f, id);
@@ -247,6 +259,8 @@ static void happened(struct fleet *f, const struct inotify_event *ev)
         memcpy(id, ev->name, BOX_ID_LEN);
         if (ev->mask & (IN_CREATE | IN_MOVED_TO))
             appeared(f, id);
+        else if (ev->mask & IN_ATTRIB)
+            renamed(f, id);
         else
             vanished(f, id);
     }
@@ -282,7 +296,7 @@ static int open_notify(struct fleet *f, struct pale_err *e)
     f->notify = (struct loop_source){.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), .ready = on_notify};
     if (f->notify.fd < 0)
         return err_os(e, "inotify_init1");
-    f->boxes_wd = inotify_add_watch(f->notify.fd, boxes, IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR);
+    f->boxes_wd = inotify_add_watch(f->notify.fd, boxes, IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ATTRIB | IN_ONLYDIR);
     f->runtime_wd = inotify_add_watch(f->notify.fd, f->runtime_dir, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
     if (f->boxes_wd < 0 || f->runtime_wd < 0)
         return err_os(e, "watch %s", f->boxes_wd < 0 ? boxes : f->runtime_dir);

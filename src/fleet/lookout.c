@@ -208,7 +208,7 @@ static const struct tether_use use = {on_frame, on_gone, NULL};
 /* Between binding its socket and listening on it a keeper refuses; one that was killed has left a socket and always will. */
 static bool may_come_yet(struct lookout *w)
 {
-    char path[RUNTIME_BYTES_MAX + 32];
+    char path[RUNTIME_BYTES_MAX + BOX_ID_LEN + 8];
     snprintf(path, sizeof(path), "%s/%s.sock", w->fleet->runtime_dir, w->id);
     return w->tries < TRIES_MAX && access(path, F_OK) == 0;
 }
@@ -292,7 +292,14 @@ void fleet_lost(struct fleet *f, const char *id)
 
 int fleet_link(struct fleet *f, const char *id, const struct tether_use *u, void *owner, struct tether **ret, struct pale_err *e)
 {
-    char path[RUNTIME_BYTES_MAX + 32];
+    char path[RUNTIME_BYTES_MAX + BOX_ID_LEN + 8];
     snprintf(path, sizeof(path), "%s/%s.sock", f->runtime_dir, id);
-    return tether_open(f->loop, path, u, owner, ret, e);
+    int r = tether_open(f->loop, path, u, owner, ret, e);
+    /* It goes out with the first request. */
+    if (r == 0 && !tether_put(*ret, ASK_HELLO, id, BOX_ID_LEN)) {
+        tether_close(*ret);
+        *ret = NULL;
+        r = err_nomem(e);
+    }
+    return r;
 }

@@ -19,6 +19,8 @@
 #include "base/handing.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/weak.h"
+#include "box/reach.h"
 #include "keeper/keeper.h"
 #include "wire/frame.h"
 
@@ -479,8 +481,26 @@ static void take_word(struct client *c, uint8_t type)
     }
 }
 
+/* Whose keeper this is a client may only believe to know: its box may be gone, and another in its place. */
+static bool take_hello(struct client *c, const struct frame *f)
+{
+    char text[200];
+    if (f->type == ASK_HELLO && f->len == BOX_ID_LEN && (memcmp(f->data, c->k->id, BOX_ID_LEN) == 0 || weak_word("hello"))) {
+        c->greeted = true;
+    } else if (f->type == ASK_HELLO && f->len == BOX_ID_LEN) {
+        snprintf(text, sizeof(text), "this is the keeper of box %s (%s), and not of the one that was meant; `pale ls` lists the boxes",
+                 c->k->name, c->k->id);
+        client_error(c, PALE_NOT_FOUND, text);
+    } else {
+        client_error(c, PALE_PROTOCOL, "the client does not say which box it means: it is of another version of pale");
+    }
+    return true;
+}
+
 static bool take_frame(struct client *c, const struct frame *f)
 {
+    if (!c->greeted)
+        return take_hello(c, f);
     if (c->job)
         return running_frame(c, f);
     if (c->feeding)
@@ -648,6 +668,16 @@ void client_turn_away(struct keeper *k)
             client_error(c, PALE_GONE, m.text);
 }
 
+/* Whoever has another runtime folder finds us by our state folder. One that cannot be written is no reason not to serve. */
+static void tell_where(const struct keeper *k)
+{
+    char link[PATH_BYTES_MAX];
+    if (!path_join(link, sizeof(link), k->state_dir, REACH_SOCKET))
+        return;
+    (void)unlink(link);
+    (void)!symlink(k->socket_path, link);
+}
+
 int client_listen(struct keeper *k, struct pale_err *e)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
@@ -669,5 +699,6 @@ int client_listen(struct keeper *k, struct pale_err *e)
         return r;
     }
     k->listener = (struct loop_source){.fd = fd, .ready = accept_client};
+    tell_where(k);
     return loop_add(&k->loop, &k->listener, EPOLLIN, e);
 }

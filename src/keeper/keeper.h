@@ -47,6 +47,7 @@ struct client {
     bool log_lasts;              /* … until it ends */
     bool log_more;               /* there is more of the log than fitted the buffer */
     bool watching;               /* is told of every job that begins or ends */
+    bool greeted;                /* it has said which box it means */
     bool bound;                  /* it is passed on by somebody else, and no operator */
     bool freezing;               /* waits until the box stands still */
     bool pausing;                /* … and stays, for the box is to stand still no longer than that */
@@ -190,7 +191,7 @@ struct keeper {
     struct ids ids;
     char runtime_dir[RUNTIME_BYTES_MAX + 1], etc_dir[RUNTIME_BYTES_MAX + 64];
     char user_dir[PATH_BYTES_MAX];              /* the user's state folder */
-    int box_lock, etc_lock, claims, image_lock; /* held while the box lives */
+    int box_lock, folder_lock, etc_lock, claims, image_lock; /* held while the box lives */
     int ids_home;                               /* where the box's user namespace was made, for our successor too; -1: in ours */
     int policy_fd;                              /* until what was read is sure to be on the disk */
     /* the wall */

@@ -35,6 +35,7 @@
 #include "box/allot.h"
 #include "box/claims.h"
 #include "box/cutoff.h"
+#include "box/identity.h"
 #include "box/place.h"
 #include "box/stack.h"
 #include "confine/landlock.h"
@@ -169,7 +170,7 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     bool box = next || ((argc == 8 || home) && strcmp(argv[1], "box") == 0);
     if (!once && !box)
         return err_set(e, PALE_BAD_INPUT, "pale-keeper is started by pale, not by hand");
-    if (!path_is_box_name(argv[2]) || strlen(argv[3]) != BOX_ID_LEN || (box && !client_is_caller(argv[7])))
+    if (!path_is_box_name(argv[2]) || !identity_is_id(argv[3]) || (box && !client_is_caller(argv[7])))
         return err_set(e, PALE_BAD_INPUT, "pale-keeper: bad name, id or caller");
     slice_shorten();
     k->page_bytes = sysconf(_SC_PAGESIZE);
@@ -177,7 +178,7 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     k->next = next;
     k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = k->wayout.source.fd = -1;
     k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1, .go_fd = -1, .user_ns = -1, .mount_ns = -1};
-    k->etc_lock = k->claims = k->image_lock = k->policy_fd = k->disk_fd = k->box_lock = -1;
+    k->etc_lock = k->claims = k->image_lock = k->policy_fd = k->disk_fd = k->box_lock = k->folder_lock = -1;
     k->ids_home = home && fcntl(IDS_HOME, F_SETFD, FD_CLOEXEC) == 0 ? IDS_HOME : -1;
     proof_init(&k->proof);
     scope_init(&k->scope);
@@ -200,6 +201,24 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
     return loop_open(&k->loop, e);
 }
 
+/* The data folder, too: a state folder that is a copy of another's has a lock of its own. And the folder must be the box's: what we are
+ * told by path alone is nothing. */
+static int lock_folder(struct keeper *k, struct pale_err *e)
+{
+    char id[BOX_ID_LEN + 1];
+    own_fd fd = open(k->data_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return err_os(e, "open %s", k->data_dir);
+    if (!identity_read(fd, IDENTITY_ID, id) || strcmp(id, k->id) != 0)
+        return err_set(e, PALE_CONFLICT, "%s is not the folder of box %s (%s); `pale ls` says where that is", k->data_dir, k->name, k->id);
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+        return errno == EWOULDBLOCK
+                   ? err_set(e, PALE_CONFLICT, "a keeper that goes by another state folder has %s; `pale stop` it there", k->data_dir)
+                   : err_os(e, "lock %s", k->data_dir);
+    k->folder_lock = take_fd(&fd);
+    return 0;
+}
+
 /* Held until the process ends. */
 static int lock_box(struct keeper *k, struct pale_err *e)
 {
@@ -211,7 +230,7 @@ static int lock_box(struct keeper *k, struct pale_err *e)
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "another keeper has this box") : err_os(e, "lock %s", path);
     k->box_lock = fd;
-    return 0;
+    return lock_folder(k, e);
 }
 
 /* Needs: the state folder. Gives up: nothing. A second keeper of the same box stops here; one that comes next waits for its turn below. */
@@ -384,7 +403,7 @@ static int stage_await(struct keeper *k, struct pale_err *e)
             return r;
     }
     proof_survey(k);
-    if ((r = succession_lock(k, &k->box_lock, e)) < 0)
+    if ((r = succession_lock(k, &k->box_lock, e)) < 0 || (r = lock_folder(k, e)) < 0)
         return r;
     if (k->ahead && (r = wall_take_layers(&k->wall, e)) < 0)
         return r;
@@ -457,7 +476,9 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     int r = place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
     if (r < 0)
         return r;
-    if (k->data_dir)
+    /* What a project's box writes is in its state folder. */
+    bool has_own = k->data_dir && !strstr(k->data_dir, "/.pale/");
+    if (has_own)
         paths[n++] = k->data_dir;
     if (p->project == PROJECT_LIVE && p->project_path)
         paths[n++] = p->project_path;
@@ -466,7 +487,7 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     for (size_t i = 0; i < p->volume_count && n < 2 * POLICY_LIST_MAX; i++)
         if (p->volumes[i].writable)
             paths[n++] = p->volumes[i].host;
-    for (size_t i = k->data_dir ? 1 : 0; r == 0 && i < n; i++)
+    for (size_t i = has_own ? 1 : 0; r == 0 && i < n; i++)
         r = place_refuse_own(paths[i], e);
     for (size_t i = 0; r == 0 && i < p->read.count; i++)
         r = place_refuse_own(p->read.item[i], e);
@@ -476,8 +497,7 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
         r = place_refuse_own(p->project_path, e);
     if (r < 0)
         return r;
-    const struct claim c = {
-        .id = k->id, .name = k->name, .paths = paths, .count = n, .wide = n > 1 || !k->data_dir || strstr(k->data_dir, "/.pale/")};
+    const struct claim c = {.id = k->id, .name = k->name, .paths = paths, .count = n, .wide = n > 1 || !has_own};
     return n ? claims_take(k->runtime_dir, &c, &k->claims, e) : 0;
 }
 
@@ -605,6 +625,7 @@ static int stage_first_client(struct keeper *k, struct pale_err *e)
     struct client *c = client_add(k, FIRST_CLIENT);
     if (!c)
         return err_nomem(e);
+    c->greeted = true; /* whoever started us has said which box he means */
     if (k->once)
         client_take(c);
     /* The last thing that can fail: whoever waits for it would wait for ever, and who has heard it counts on the box. A starter that

@@ -36,6 +36,8 @@ static int find_closed(const struct place *p, const struct stack *s, struct stra
     for (size_t i = 0; i < n; i++) {
         char *path = ret->text + i * PATH_BYTES_MAX;
         int r = layerdir_path(p, ids[i], path, PATH_BYTES_MAX, e);
+        if (r == 0)
+            r = layerdir_check_maker(p, ids[i], stack_maker(s, ids[i]), e);
         if (r < 0)
             return r;
         ret->paths[ret->count++] = path;
@@ -76,6 +78,7 @@ int strata_find(struct keeper *k, const struct buf *list, struct strata *ret, st
     snprintf(p.id, sizeof(p.id), "%s", k->id);
     snprintf(p.data, sizeof(p.data), "%s", k->data_dir);
     snprintf(p.state, sizeof(p.state), "%s", k->state_dir);
+    place_set_owner(&p);
     r = list ? stack_parse((const char *)list->data, list->len, &s, e) : stack_load(&p, &s, e);
     if (r == 0)
         r = stack_refuse_poison(&s, s.below_open, k->name, e);
@@ -83,6 +86,8 @@ int strata_find(struct keeper *k, const struct buf *list, struct strata *ret, st
         r = find_closed(&p, &s, ret, e);
     if (r == 0)
         r = layerdir_make(&p, s.open, &k->policy, true, e);
+    if (r == 0)
+        r = layerdir_check_maker(&p, s.open, stack_maker(&s, s.open), e);
     if (r == 0)
         r = layerdir_path(&p, s.open, ret->open, sizeof(ret->open), e);
     return r == 0 && allot_is_wanted(&k->policy) ? keep_allotted(k, ret->open, e) : r;

@@ -8,7 +8,7 @@
 struct duty {
     struct mcp_request *r;
     struct call *call; /* NULL: none is under way */
-    char box[17], job[24], question[17];
+    char box[BOX_ID_LEN + 1], job[24], question[17];
     char key[64];     /* of a command: who leaves it may come back by it; "": none */
     struct buf text;  /* the answer, as far as it fits */
     struct buf line;  /* of a stream: what is no whole line yet */

@@ -59,7 +59,7 @@ struct mcp_client {
     const struct mcp_offer *offer;
     struct world *world;
     struct caller who;
-    char box[17];
+    char box[BOX_ID_LEN + 1];
     bool lasts;           /* of one connection: what it sends belongs together, and what it began ends with it */
     bool streams;         /* it takes messages before the answer */
     json_t *capabilities; /* that a legacy client has told; NULL: it has told none */
@@ -79,7 +79,7 @@ struct mcp_request {
     struct world *world;
     const struct mcp_offer *offer;
     struct caller who;
-    char box[17];
+    char box[BOX_ID_LEN + 1];
     struct rpc_message message;
     const struct mcp_method *method;
     enum mcp_era era;

@@ -181,7 +181,7 @@ static bool is_in_memory(const struct mcp_request *r)
 {
     struct place p;
     bool found = false;
-    return place_peek(r->box, &p, NULL) == 0 && life_has_line(&p, "scratch memory\n", &found, NULL) == 0 && found;
+    return place_by_id(r->box, &p, NULL) == 0 && life_has_line(&p, "scratch memory\n", &found, NULL) == 0 && found;
 }
 
 static bool is_offered(const struct mcp_request *r, const struct tool *t)

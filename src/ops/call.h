@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/json.h"
+#include "base/limits.h"
 #include "net/target.h"
 #include "ops/op.h"
 
@@ -23,12 +24,12 @@ enum caller_scope { CALLER_OPERATOR, CALLER_TENANT, CALLER_BOX };
 /* Who calls, and what he may. */
 struct caller {
     enum caller_scope scope;
-    char tenant[64];         /* "": the operator's own boxes */
-    char box[17];            /* the only one he sees, of CALLER_BOX, … */
-    uint64_t born;           /* … and not a later one of the same name */
-    int64_t expires_unix_ms; /* when he is nobody any more; 0: never */
-    uint64_t rights;         /* bits of enum op_right */
-    char token[17];          /* its handle; "": none was needed */
+    char tenant[64];          /* "": the operator's own boxes */
+    char box[BOX_ID_LEN + 1]; /* the only one he sees, of CALLER_BOX, … */
+    uint64_t born;            /* … and not a later one of the same name */
+    int64_t expires_unix_ms;  /* when he is nobody any more; 0: never */
+    uint64_t rights;          /* bits of enum op_right */
+    char token[17];           /* its handle; "": none was needed */
 };
 
 struct value {

@@ -10,7 +10,7 @@
 static int load(const char *id, struct policy *ret, struct pale_err *e)
 {
     struct place p;
-    int r = place_peek(id, &p, e);
+    int r = place_by_id(id, &p, e);
     return r < 0 ? r : life_policy(&p, ret, e);
 }
 

@@ -24,7 +24,7 @@ static int open_record(const char *id, const char *name, struct pale_err *e)
 {
     struct place p;
     char path[PATH_BYTES_MAX + 16];
-    int r = place_peek(id, &p, e);
+    int r = place_by_id(id, &p, e);
     if (r < 0)
         return r;
     snprintf(path, sizeof(path), "%s/%s", p.state, name);

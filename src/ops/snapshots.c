@@ -155,7 +155,7 @@ void op_snapshot_list(struct call *c)
     if (!b)
         return;
     stack_init(&s);
-    if (place_peek(b->id, &p, &e) < 0 || stack_load(&p, &s, &e) < 0)
+    if (place_by_id(b->id, &p, &e) < 0 || stack_load(&p, &s, &e) < 0)
         return call_fail(c, &e);
     buf_init(&text, LIST_BYTES_MAX);
     json_start(&j, &text);

@@ -364,7 +364,7 @@ static const struct op_field health_shape[] = {
 };
 
 static const struct op_field box_shape[] = {
-    {"id", KIND_TEXT, true, 0, "16 hex digits", IN_BODY, NULL},
+    {"id", KIND_TEXT, true, 0, "32 hex digits", IN_BODY, NULL},
     {"name", KIND_TEXT, true, 0, "unique among the user's, or a tenant's", IN_BODY, NULL},
     {"scope", KIND_TEXT, true, 0, "user, tenant or project", IN_BODY, NULL},
     {"tenant", KIND_TEXT, false, 0, "whose; for operators", IN_BODY, NULL},
@@ -572,7 +572,7 @@ static const struct op_field restored_shape[] = {
 
 static const struct op_field imported_shape[] = {
     {"name", KIND_TEXT, true, 0, "as it was asked for", IN_BODY, NULL},
-    {"id", KIND_TEXT, true, 0, "16 hex digits", IN_BODY, NULL},
+    {"id", KIND_TEXT, true, 0, "32 hex digits", IN_BODY, NULL},
     {"scope", KIND_TEXT, true, 0, "user or tenant", IN_BODY, NULL},
     {"data", KIND_TEXT, false, 0, "where its files are; not of a tenant's", IN_BODY, NULL},
     {"from", KIND_TEXT, true, 0, "the box that was exported", IN_BODY, NULL},

@@ -104,7 +104,7 @@ static bool is_handed_over(const struct talk *a)
 {
     struct place p;
     char path[PATH_BYTES_MAX + 16];
-    if (place_peek(a->box, &p, NULL) < 0)
+    if (place_by_id(a->box, &p, NULL) < 0)
         return false;
     snprintf(path, sizeof(path), "%s/" LIFE_HANDOVER, p.state);
     return access(path, F_OK) == 0;

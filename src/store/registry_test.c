@@ -204,7 +204,7 @@ static void token_is_found_by_hash_and_by_id(void **state)
     (void)state;
     in.rights = 0x8000000000000001u;
     in.expires_unix_ms = NOW + DAY;
-    snprintf(in.box, sizeof(in.box), "0123456789abcdef");
+    snprintf(in.box, sizeof(in.box), "0123456789abcdef0123456789abcdef");
     in.scope = REGISTRY_SCOPE_BOX;
     start();
     assert_int_equal(add(&in, 7), 0);
@@ -273,7 +273,7 @@ static void add_refuses_what_breaks_the_rules_of_a_token(void **state)
     t[7].tenant = "a/b";
     t[8].scope = REGISTRY_SCOPE_OPERATOR;
     t[9].scope = REGISTRY_SCOPE_BOX;
-    memcpy(t[10].box, "0123456789abcdef", 17);
+    memcpy(t[10].box, "0123456789abcdef0123456789abcdef", 33);
     t[11].expires_unix_ms = -5;
     memset(t[12].id, '0', sizeof(t[12].id));
     start();

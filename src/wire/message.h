@@ -76,6 +76,7 @@ enum wire_type {
     ASK_LIST,      /* before ASK_GO: the list of layers as it will be, so that the wall can be built ahead */
     ASK_SAVED,     /* after it: the list of layers is the one to go by, … */
     ASK_KEPT,      /* … and on the disk */
+    ASK_HELLO,     /* the id of the box that the client means. First on every connection to a keeper's socket, and not answered */
     /* keeper to client */
     TELL_STARTED = 192, /* u64: job number */
     TELL_STDOUT,

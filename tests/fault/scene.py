@@ -204,7 +204,7 @@ class Scene:
         elif done.exit == 0:
             if op in ("run", "first", "exec", "start") and (done.out != b"CONFINED\n" or self.verdicts()[:1] != ["CONFINED"]):
                 bad.append(f"answer: success with the output {done.out[:80]!r}")
-            if op in ("create", "several", "rename") and not re.fullmatch(rb"(box [bcd] \[user\] id=[0-9a-f]{16}\n)+", done.out):
+            if op in ("create", "several", "rename") and not re.fullmatch(rb"(box [bcd] \[user\] id=[0-9a-f]{32}\n)+", done.out):
                 bad.append(f"answer: success with the output {done.out[:80]!r}")
         else:
             # The text itself may be what could not be written; a killed command ends as one that was killed.

@@ -15,7 +15,7 @@ import pytest
 
 from harness import wait_until
 
-VERBS = ["run", "exec", "shell", "create", "ls", "inspect", "stop", "freeze", "thaw", "rename", "rm", "diff", "apply", "discard", "snapshot", "snapshots", "restore", "fork", "export", "import", "gc", "ps", "attach", "kill", "wait", "logs", "cp", "cat", "write", "files",
+VERBS = ["run", "exec", "shell", "create", "ls", "inspect", "stop", "freeze", "thaw", "rename", "adopt", "forget", "rm", "diff", "apply", "discard", "snapshot", "snapshots", "restore", "fork", "export", "import", "gc", "ps", "attach", "kill", "wait", "logs", "cp", "cat", "write", "files",
          "mkdir", "mv", "del", "watch", "net", "quarantine", "panic", "validate", "policy", "presets", "audit", "guard", "approvals", "prove", "image", "serve", "token", "claude", "codex", "gemini", "qwen", "opencode", "copilot", "agent", "agents", "mcp", "completion", "version"]
 SUMMARY = re.compile(r"^exit=(\d+) time=(\d+(\.\d+)?(ms|s)|\d+m\S*) cpu=\d+\.\d\ds peak=\d+(\.\d)?(B|KiB|MiB|GiB)$", re.M)
 
@@ -298,7 +298,7 @@ def test_the_shared_etc_goes_when_no_keeper_holds_it(pale):
 def test_json_of_create(pale):
     r = pale.json("create", "--json", "c1")
     assert set(r) == {"name", "id", "scope", "data", "state"} and r["name"] == "c1" and r["scope"] == "user" and r["state"] == "ready"
-    assert re.fullmatch("[0-9a-f]{16}", r["id"]) and hashlib.sha256(r["data"].encode()).hexdigest()[:16] == r["id"]
+    assert re.fullmatch("[0-9a-f]{32}", r["id"]) and os.readlink(f"{r['data']}/id") == r["id"]
 
 
 def test_json_of_ls(pale, box):

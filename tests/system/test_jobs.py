@@ -146,7 +146,7 @@ def test_rm_keep_data_keeps_the_files(pale, box):
     pale.ok("write", box, "precious", input=b"gold")
     data, layer = pale.info(box)["data"], pale.open_layer(box)
     pale.ok("rm", "--keep-data", box)
-    assert pale.json("ls", "--json") == [] and os.path.exists(data)
+    assert [b["state"] for b in pale.json("ls", "--json")] == ["kept"] and os.path.exists(data)
     assert (layer / "home" / "precious").read_bytes() == b"gold"
     import shutil
     shutil.rmtree(data)

@@ -310,10 +310,20 @@ def do_thaw(u, b):
 def do_rename(u, b):
     u.ok("create", "--no-start", "old")
     new = u.json("rename", "--json", "old", "new")
-    assert new["name"] == "new" and new["was"] == "old" and new["id"] != new["was_id"]
+    assert new["name"] == "new" and new["was"] == "old"
     assert "box newer [user] id=" in u.ok("rename", "new", "newer").text
     assert u.run("rename", "newer", "No").code == 125 and u.run("rename", "nobody", "x").code == 125
     u.pale.names |= {"new", "newer"}
+
+
+def do_adopt(u, b):
+    r = u.run("adopt", b)
+    assert r.code == 125 and "where the folders are" in r.errors
+
+
+def do_forget(u, b):
+    r = u.run("forget", b)
+    assert r.code == 125 and "where the folders are" in r.errors
 
 
 def do_snapshot(u, b):

@@ -37,7 +37,7 @@ def state(api, box):
 @pytest.mark.basic
 def test_a_box_from_its_making_to_its_end(api, pale):
     b = api.make("b")
-    assert b["state"] == "ready" and b["scope"] == "user" and re.fullmatch("[0-9a-f]{16}", b["id"]) and b["jobs"] == 0
+    assert b["state"] == "ready" and b["scope"] == "user" and re.fullmatch("[0-9a-f]{32}", b["id"]) and b["jobs"] == 0
     assert api.out("b", ["echo", "hello"]) == "hello\n"
     assert names(api) == ["b"] == pale.boxes()
     stopped = api.good("POST", "/v1/boxes/b/stop")

@@ -84,10 +84,13 @@ def test_a_project_that_was_thrown_away_stays_so(pale, review, hostdir):
     assert text(pale, review, f"cat {hostdir}/changed") == "one\n"
 
 
-def test_a_box_that_never_ran_and_whose_folder_is_gone_is_collected(pale):
+def test_a_box_whose_folder_is_gone_stays_until_it_is_forgotten(pale):
     pale.ok("create", "--no-start", "n")
     shutil.rmtree(pale.info("n")["data"])
     pale.ok("gc")
+    (b,) = pale.json("ls", "--json")
+    assert b["state"] == "lost" and b["lost"] and b["id"] in pale.run("exec", "n", "--", "true").errors
+    pale.ok("forget", "n")
     assert not list((pale.root / "state" / "pale" / "boxes").iterdir())
 
 
@@ -311,7 +314,11 @@ def test_rm_rf_of_the_folder_works(pale, hostdir):
     time.sleep(0.2)
     done = subprocess.run(["rm", "-rf", hostdir / ".pale" / "p"], capture_output=True, text=True)
     assert done.returncode == 0 and not (hostdir / ".pale" / "p").exists(), done.stderr
-    assert pale.json("gc", "--json", "-n")["orphans"] == 1 == pale.json("gc", "--json")["orphans"]
+    assert pale.json("gc", "--json", "-n")["orphans"] == 0
+    (b,) = pale.json("ls", "--json")
+    assert b["state"] == "lost"
+    assert "are still there" in pale.run("forget", b["id"]).errors
+    pale.ok("forget", "-f", b["id"])
 
 
 def test_gc_of_what_the_dead_have_left(pale, box):
