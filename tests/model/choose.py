@@ -9,7 +9,7 @@ PROJECT = ("a", "c", "d/e", "d", "d/f", "n", "n/f", "n/g", "k\xff\xfe")
 GUARDED = ".envrc"
 # How often each kind comes, and how the kinds are told apart on the command line.
 WEIGHTS = {"create": 7, "write": 40, "snapshot": 6, "restore": 5, "fork": 7, "rename": 2, "rm": 4, "stop": 3, "kill": 3, "freeze": 1, "gc": 2, "export": 2,
-           "import": 2, "diff": 2, "copy-in": 1, "copy-out": 1, "file": 2, "host": 12, "commit": 3, "side": 1, "merge": 3, "apply": 8, "discard": 3}
+           "import": 2, "diff": 2, "copy-in": 1, "copy-out": 1, "file": 2, "host": 12, "commit": 3, "side": 1, "merge": 3, "apply": 8, "discard": 3, "moved": 1, "wiped": 1, "copied": 1, "kept": 1}
 MOST = 9  # boxes at once
 KINDS = {"create": 8, "edit": 10, "append": 5, "replace": 4, "cut": 1, "hole": 1, "del": 4, "mkdir": 3, "rmdir": 1, "mv": 3, "symlink": 2, "link": 2, "chmod": 2}
 
@@ -169,6 +169,20 @@ class Chooser:
 
     def next_merge(self):
         return {"project": 0, "path": self.chance.choice(("a", "c", "d/e", "m")), "line": self.chance.randrange(12)}
+
+    def next_moved(self):
+        return {"project": self.number()} if "adopt" in self.world.verbs else None
+
+    def next_wiped(self):
+        c = self.chance
+        return {**self.next_moved(), "how": c.choice(["rm", "clean"]), "then": c.choice(["adopt", "forget", "again"]), "running": c.random() < 0.5} \
+            if "adopt" in self.world.verbs else None
+
+    def next_copied(self):
+        return {**self.next_moved(), "at": self.chance.randrange(9)} if "adopt" in self.world.verbs else None
+
+    def next_kept(self):
+        return self.next_rm() if "adopt" in self.world.verbs else None
 
     def next_apply(self):
         key = self.box(lambda b: b.up)

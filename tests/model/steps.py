@@ -4,7 +4,7 @@ sense where the sequence has come to raises NotNow, so that others can be left o
 import os
 import shutil
 
-from model import files
+from model import files, places
 from model.landing import apply_and_judge, do_discard
 from model.tree import FILE, FOLDER, LINK, Node, Review, Tree, above
 from model.world import Box, Difference, NotNow, State
@@ -137,8 +137,7 @@ def do_stop(world, key):
     if box.memory:
         box.home, box.tmp, box.seen = Tree(), Tree(), {}
         box.up = Review(box.project) if box.up else None
-    elif box.autosave:
-        box.close_layer()
+    else:
         world.automatic(box, now)
     box.running = False
     box.restarted()
@@ -408,7 +407,7 @@ def do_apply(world, key, guarded=False, dry=False, text=False, paths=()):
 STEPS = {"create": do_create, "write": do_write, "snapshot": do_snapshot, "restore": do_restore, "fork": do_fork, "rename": do_rename, "rm": do_rm,
          "stop": do_stop, "kill": do_kill, "freeze": do_freeze, "gc": do_gc, "export": do_export, "import": do_import, "diff": do_diff,
          "copy-in": do_copy_in, "copy-out": do_copy_out, "file": do_file, "host": do_host, "commit": do_commit, "side": do_side, "merge": do_merge,
-         "apply": do_apply, "discard": do_discard}
+         "apply": do_apply, "discard": do_discard, **places.STEPS}
 
 
 def perform(world, step):

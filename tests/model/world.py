@@ -270,10 +270,11 @@ class World:
 
     def check_list(self, scope):
         rows = self.run(scope, "ls", "--json").json()
-        told = sorted((r["scope"], r["name"]) for r in rows)
-        wanted = sorted([("user", b.name) for b in self.boxes.values() if b.scope == "u"] +
-                        [("project", b.name) for b in self.boxes.values() if b.scope == scope and scope != "u"])
-        if told != wanted:
+        paths = {str(p.path / ".pale"): str(p.number) for p in self.projects}
+        told = sorted(f"{'u' if r['scope'] == 'user' else paths.get(os.path.dirname(r['data']), '?')}/{r['name']}" for r in rows)
+        wanted = sorted(b.key for b in self.boxes.values() if b.scope in ("u", scope))
+        elsewhere = [k for k in told if k not in wanted]  # boxes of other projects are told while they run
+        if [k for k in told if k in wanted] != wanted or any(k not in self.boxes for k in elsewhere):
             raise Difference(f"pale ls{'' if scope == 'u' else ' in project ' + scope} tells {told}, and should {wanted}")
 
     def check(self, touched=(), everything=False):
@@ -307,6 +308,8 @@ class World:
     def automatic(self, box, state):
         """Snapshots that pale made by itself hold `state`; those that it has dropped are gone."""
         names = [s["name"] for s in self.verb(box, "snapshots", "--json", box.name).json()]
+        if set(names) - set(box.snaps):
+            box.close_layer()
         for n in names:
             if n not in box.snaps:
                 if not n.startswith("auto-"):
