@@ -60,6 +60,11 @@ class Chooser:
         c = self.chance
         place = c.choices(["home", "tmp", "project"], [5, 2, 8 if box.mode in ("live", "review") else 0])[0]
         what, path = c.choices(list(KINDS), list(KINDS.values()))[0], self.path(place, box)
+        there = box.fs(place).view().get(path.encode("latin-1"))
+        if not there and what not in ("create", "hole", "mkdir", "symlink"):
+            what = c.choice(["create", "create", "create", "hole", "mkdir", "symlink"])  # most that is asked of nothing does nothing
+        elif there and what in ("mkdir", "symlink") or there and there.kind == FOLDER and what not in ("del", "mv", "rmdir"):
+            what = c.choice(["mv", "del", "edit"]) if there.kind != FOLDER else c.choice(["mv", "chmod"])
         more = {"create": lambda: [c.randrange(1, 13)], "edit": lambda: [c.randrange(12)], "replace": lambda: [c.randrange(12)], "cut": lambda: [c.choice([0, 7, 100, 5000])],
                 "chmod": lambda: [c.choice([0o644, 0o600, 0o755, 0o640])]}.get(what, list)()
         if what in TARGETS:

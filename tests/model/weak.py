@@ -3,11 +3,12 @@
 import pathlib
 
 FORKS = "create,write,snapshot,restore,fork,rm,stop,kill,gc"
+PLACES = "create,write,rm,rename,fork,moved,wiped,copied,kept"
 LANDING = "create,write,fork,export,import,snapshot,host,commit,side,merge,apply,discard,kill"
 
 WORDS = {
     "layer-names": FORKS,     # every box's first layer has the same name
-    "layer-taken": FORKS,     # a layer that cannot be shared because its name is taken counts as shared
+    "identity": PLACES,       # a folder that was moved or copied is taken for the box
     "review-start": LANDING,  # the birth of another box counts as that of what it inherited
     "review-guess": LANDING,  # the last commit of today counts as what the box began with
     "review-landed": LANDING,  # what has landed is forgotten
