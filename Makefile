@@ -68,7 +68,7 @@ guest: packages-guest
 
 install: build
 	@meson configure build --prefix=$(PREFIX) >/dev/null
-	@DESTDIR="$(DESTDIR)" meson install -C build
+	@DESTDIR="$(DESTDIR)" tools/install build
 
 clean:
-	@rm -rf build build-weak build-asan build-fuzz build-replay build-guest build-peers
+	@rm -rf build build-weak build-asan build-fuzz build-replay build-guest build-peers build-release

@@ -303,9 +303,9 @@ const char *clock_stamp(char *ret, size_t cap)
     return ret;
 }
 
-int audit_open(struct audit *a, const char *path, bool shared, const char *box, const char *id, struct pale_err *e)
+int audit_open(struct audit *a, const char *path, enum audit_kind kind, const char *box, const char *id, struct pale_err *e)
 {
-    (void)path, (void)shared, (void)box, (void)id;
+    (void)path, (void)kind, (void)box, (void)id;
     a->fd = -1;
     return err_set(e, PALE_UNSUPPORTED, "there is none");
 }

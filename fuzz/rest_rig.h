@@ -57,11 +57,11 @@ struct rig_conn {
     struct buf in, out;
     struct rig_answers answers; /* of a client */
     struct rig_requests requests;
-    int box;                                                      /* of a keeper */
-    uint8_t asked;                                                /* the first frame's type */
+    int box;                                                               /* of a keeper */
+    uint8_t asked;                                                         /* the first frame's type */
     bool greeted, prefaced, last, begun, started, input_ended, input_told; /* it lasts; what was said of it and of its input */
-    bool wild;                                                    /* it has said what no keeper says: what it hears is its own fault */
-    struct msg_deed deed;                                         /* of the steward; its texts are in deed_mem */
+    bool wild;            /* it has said what no keeper says: what it hears is its own fault */
+    struct msg_deed deed; /* of the steward; its texts are in deed_mem */
     char deed_mem[4][BOX_NAME_MAX + 1];
 };
 

@@ -196,6 +196,13 @@ UNSEEN void rig_tell_info(struct rig_conn *c, const char *state, uint64_t jobs)
     rig_frame(c, TELL_INFO, mem, w.len);
 }
 
+/* The very first: which box is meant. */
+UNSEEN static void heard_hello(struct rig_conn *c, const struct frame *f)
+{
+    assert(f->type == ASK_HELLO && f->len == BOX_ID_LEN && memcmp(f->data, rig.boxes[c->box].id, BOX_ID_LEN) == 0);
+    c->greeted = true;
+}
+
 /* The first words of a connection to a keeper. */
 UNSEEN static void heard_request(struct rig_conn *c, const struct frame *f)
 {
@@ -203,11 +210,6 @@ UNSEEN static void heard_request(struct rig_conn *c, const struct frame *f)
     struct msg_job_ref ref;
     struct msg_attach attach;
     struct msg_preface preface;
-    if (!c->greeted) {
-        assert(f->type == ASK_HELLO && f->len == BOX_ID_LEN && memcmp(f->data, rig.boxes[c->box].id, BOX_ID_LEN) == 0);
-        c->greeted = true;
-        return;
-    }
     if (f->type == ASK_PREFACE) {
         assert(!c->prefaced && msg_preface_parse(f->data, f->len, &preface) && path_is_box_name(preface.caller));
         c->prefaced = true;
@@ -243,6 +245,8 @@ UNSEEN static void heard_by_keeper(struct rig_conn *c, const struct frame *f)
     uint64_t v = 0;
     /* After the end of its input nothing comes, unless a client says so or it has confused us. */
     bool more = c->asked == ASK_ATTACH || !c->input_ended || c->wild;
+    if (!c->greeted)
+        return heard_hello(c, f);
     if (!c->asked)
         return heard_request(c, f);
     assert(c->asked == ASK_EXEC || c->asked == ASK_ATTACH || c->asked == ASK_JOB_INPUT);

@@ -19,6 +19,7 @@ enum pale_code {
     PALE_NO_MEMORY,
     PALE_INTERNAL, /* our own mistake */
     PALE_CONFLICT, /* what is there is not as the request takes it to be; waiting does not mend it */
+    PALE_NO_SPACE, /* the disk is full, or a quota is */
     PALE_CODE_COUNT,
 };
 

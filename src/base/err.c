@@ -29,6 +29,7 @@ static const struct code_row {
     [PALE_NO_MEMORY] = {"no-memory", 125, 503},
     [PALE_INTERNAL] = {"internal", 125, 500},
     [PALE_CONFLICT] = {"conflict", 125, 409},
+    [PALE_NO_SPACE] = {"no-space", 125, 507},
 };
 static_assert(sizeof(code_rows) / sizeof(code_rows[0]) == PALE_CODE_COUNT, "a row for every code");
 
@@ -68,6 +69,9 @@ static enum pale_code code_of_errno(int os)
         return PALE_DENIED;
     case ENOMEM:
         return PALE_NO_MEMORY;
+    case ENOSPC:
+    case EDQUOT:
+        return PALE_NO_SPACE;
     default:
         return PALE_OS;
     }

@@ -2,12 +2,20 @@
 /* Every maximum that hostile or careless input can meet, with its reason. */
 #pragma once
 
-/* Names: a box name is one path component and one host name label. An id is 128 random bits in hex digits: nobody has the same one twice. */
+/* Names: a box name is one path component and one host name label. An id is 128 random bits in hex digits: nobody has the same one twice.
+ */
 #define BOX_NAME_MAX 63
 #define BOX_ID_LEN 32
 
 /* A path inside or outside a box; the kernel's own limit. */
 #define PATH_BYTES_MAX 4096
+
+/* Folders that hold what a box may write, and mounts beneath it: each is held open, of the thousand descriptors a process usually may have.
+ */
+#define ANCESTORS_MAX 700
+
+/* The kernel's tables of mounts and locks, which everybody on the host may add to. */
+#define MOUNT_TABLE_BYTES_MAX (32u << 20)
 
 /* One name in a folder; the kernel's own limit. */
 #define FILE_NAME_MAX 255
@@ -63,6 +71,7 @@
 #define EGRESS_PATHS_MAX 32
 #define EGRESS_PATH_MAX 255
 #define ENV_NAME_MAX 128
+#define ENV_HELD_MAX 64 /* names in one request of variables that were held back; more are counted by nobody */
 #define ENV_VALUE_MAX 32768
 #define IMAGE_NAME_MAX 255
 #define GUARD_NAME_MAX 255

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "box/audit.h"
+#include "box/policymark.h"
 #include "box/layerdir.h"
 #include "box/life.h"
 #include "box/reach.h"
@@ -45,7 +46,7 @@ int amend_record(const struct amend *a, const char *event, void (*fill)(const vo
     struct audit log;
     char path[PATH_BYTES_MAX];
     snprintf(path, sizeof(path), "%s/audit", a->place->state);
-    int r = audit_open(&log, path, false, a->place->name, a->place->id, e);
+    int r = audit_open(&log, path, AUDIT_BOX, a->place->name, a->place->id, e);
     if (r < 0)
         return r;
     log.caller = a->caller;
@@ -116,7 +117,10 @@ static int write_policy(const struct amend *a, const struct policy *p, const cha
     policy_write(p, &text);
     if (text.failed)
         return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
-    return fd_replace_file(a->dir_fd, name, text.data, text.len, 0600, true, e);
+    char digest[SHA256_HEX];
+    sha256_hex(text.data, text.len, digest);
+    int r = policymark_add(a->dir_fd, digest, e);
+    return r < 0 ? r : fd_replace_file(a->dir_fd, name, text.data, text.len, 0600, true, e);
 }
 
 static int change_stopped(const struct amend *a, const struct amend_policy *x, struct pale_err *e)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the audit log: appending, recovery, verification. */
+/* Appends to an audit log, and writes down what is found to be wrong with its end when it is opened. */
 #include "box/audit.h"
 
 #include <errno.h>
@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,115 +17,50 @@
 #include "base/number.h"
 #include "base/own.h"
 #include "base/weak.h"
-
-/* Every line ends in ,"prev":"<64 hex>"} and begins with {"seq":N, so both are read without a JSON parser. */
-#define PREV_KEY ",\"prev\":\""
-#define TAIL_BYTES (sizeof(PREV_KEY) - 1 + 64 + 2)
-#define SEQ_KEY "{\"seq\":"
-/* Twenty digits, a blank, a digest, a newline. */
-#define HEAD_BYTES 86u
+#include "box/audit_head.h"
+#include "box/audit_tail.h"
 
 /* A record of what has happened already is lost if it cannot be written, so a passing trouble is waited out. */
 #define WRITE_TRIES 3
 
-static const char zeros[SHA256_HEX] = "0000000000000000000000000000000000000000000000000000000000000000";
+/* A log of no more records may never have been on the disk. */
+#define YOUNG_RECORDS 8
 
-struct record {
-    uint64_t seq;
-    char prev[SHA256_HEX];
-};
-
-/* line has no newline. */
-static bool read_record(const char *line, size_t n, struct record *ret)
-{
-    char word[24] = "";
-    if (n < sizeof(SEQ_KEY) + TAIL_BYTES || memcmp(line, SEQ_KEY, sizeof(SEQ_KEY) - 1) != 0)
-        return false;
-    size_t digits = strspn(line + sizeof(SEQ_KEY) - 1, "0123456789");
-    if (digits == 0 || digits >= sizeof(word))
-        return false;
-    memcpy(word, line + sizeof(SEQ_KEY) - 1, digits);
-    const char *tail = line + n - TAIL_BYTES;
-    if (memcmp(tail, PREV_KEY, sizeof(PREV_KEY) - 1) != 0 || memcmp(line + n - 2, "\"}", 2) != 0 ||
-        !number_u64(word, UINT64_MAX, &ret->seq))
-        return false;
-    memcpy(ret->prev, tail + sizeof(PREV_KEY) - 1, 64);
-    ret->prev[64] = 0;
-    return strspn(ret->prev, "0123456789abcdef") == 64;
-}
-
-static bool take_record(struct audit *a, const char *line, size_t n)
-{
-    struct record rec;
-    if (!read_record(line, n, &rec))
-        return false;
-    a->seq = rec.seq;
-    sha256_hex(line, n, a->last);
-    return true;
-}
-
-/* Finds the last whole record of the file; *ret_torn is how many bytes stand after the last newline, *ret_unended whether they are
- * that record, which then lacks nothing but its newline. */
-static int read_last(struct audit *a, uint64_t *ret_torn, bool *ret_unended, struct pale_err *e)
-{
-    char block[2 * AUDIT_RECORD_MAX];
-    off_t size = lseek(a->fd, 0, SEEK_END);
-    if (size < 0)
-        return err_os(e, "read the audit log");
-    off_t from = size > (off_t)sizeof(block) ? size - (off_t)sizeof(block) : 0;
-    size_t n = 0;
-    while (n < (size_t)(size - from)) {
-        ssize_t got = pread(a->fd, block + n, (size_t)(size - from) - n, from + (off_t)n);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return err_os(e, "read the audit log");
-        if (got == 0)
-            return err_set(e, PALE_CORRUPT, "the audit log became shorter while it was read");
-        n += (size_t)got;
-    }
-    size_t end = n;
-    while (end > 0 && block[end - 1] != '\n')
-        end--;
-    *ret_torn = n - end;
-    a->seq = 0;
-    memcpy(a->last, zeros, sizeof(zeros));
-    *ret_unended = take_record(a, block + end, (size_t)n - end);
-    if (*ret_unended)
-        return 0;
-    /* Walk back over lines that are no records: an earlier recovery left them. */
-    while (end > 0) {
-        size_t start = end - 1;
-        while (start > 0 && block[start - 1] != '\n')
-            start--;
-        if (take_record(a, block + start, end - 1 - start))
-            return 0;
-        end = start;
-    }
-    return size == 0 || *ret_torn == (uint64_t)size
-               ? 0
-               : err_set(e, PALE_CORRUPT,
-                         "the audit log holds no record near its end; `pale audit --verify` says more, and moving it away begins another");
-}
-
+/* One that could not be written is behind the log, which is no loss. */
 static void write_head(struct audit *a)
 {
-    char head[HEAD_BYTES + 1];
-    snprintf(head, sizeof(head), "%020llu %s\n", (unsigned long long)a->seq, a->last);
-    memcpy(a->head, head, HEAD_BYTES);
+    struct audit_head_line l = {.seq = a->seq, .gaps = a->gaps, .running = a->running};
+    memcpy(l.digest, a->last, sizeof(l.digest));
+    audit_head_write(&l, a->head);
+    if (a->head_len > AUDIT_HEAD_BYTES)
+        (void)!ftruncate(a->head_fd, AUDIT_HEAD_BYTES);
+    (void)!pwrite(a->head_fd, a->head, AUDIT_HEAD_BYTES, 0);
 }
 
-static int map_head(struct audit *a, const char *path, struct pale_err *e)
+/* A longer one is no line of ours: its end is read too. */
+static int read_head(struct audit *a, struct pale_err *e)
 {
-    own_fd fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    struct stat st;
-    if (fd < 0 || fstat(fd, &st) < 0 || (st.st_size != HEAD_BYTES && ftruncate(fd, HEAD_BYTES) < 0))
-        return err_os(e, "open %s", path);
-    void *p = mmap(NULL, HEAD_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (p == MAP_FAILED)
-        return err_os(e, "map %s", path);
-    a->head = p;
+    memset(a->head, 0, sizeof(a->head));
+    ssize_t n = pread(a->head_fd, a->head, sizeof(a->head), 0);
+    if (n < 0)
+        return err_os(e, "read the head of the audit log");
+    a->head_len = (size_t)n;
     return 0;
+}
+
+/* Opens one of the pair, which lies in a folder of the user's own: whatever else stands there was put there. */
+static int open_plain(const char *path, int flags, struct pale_err *e)
+{
+    struct stat st;
+    own_fd fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
+    if (fd < 0 && errno != ELOOP && errno != EISDIR && errno != ENXIO)
+        return err_os(e, "open the audit log %s", path);
+    if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+        return err_set(e, PALE_CORRUPT, "%s is no plain file; move it away, and the log goes on with a record that tells of it", path);
+    if (st.st_uid != geteuid() || (st.st_mode & 022))
+        return err_set(e, PALE_CORRUPT, "%s must belong to you and be writable by nobody else; `chmod 600` it if you trust what it says",
+                       path);
+    return take_fd(&fd);
 }
 
 static int write_line(struct audit *a, struct pale_err *e)
@@ -142,7 +76,7 @@ static int write_line(struct audit *a, struct pale_err *e)
         a->torn = true;
         return err_os(e, "take half a record back out of the audit log");
     }
-    return err_set(e, PALE_OS, "the audit log took only part of a record; is the disk full?");
+    return err_set(e, PALE_NO_SPACE, "the audit log took only part of a record: No space left on device");
 }
 
 /* Writes a->line, of which the first `before` bytes belong to no record. */
@@ -156,6 +90,7 @@ static int append(struct audit *a, size_t before, struct pale_err *e)
     if (r < 0)
         return r;
     a->lost = 0;
+    a->must_exist = false; /* from here on its head tells */
     a->seq++;
     sha256_hex(a->line.data + before, a->line.len - before - 1, a->last);
     write_head(a);
@@ -174,6 +109,7 @@ static void begin_line(struct audit *a, const char *before, const char *event)
     json_text(&a->json, "box", a->box);
     json_text(&a->json, "id", a->id);
     json_text(&a->json, "event", event);
+    snprintf(a->event, sizeof(a->event), "%s", event);
 }
 
 static void end_line(struct audit *a)
@@ -195,28 +131,118 @@ static int recover(struct audit *a, uint64_t torn, struct pale_err *e)
     return append(a, 1, e);
 }
 
-static int catch_up(struct audit *a, struct pale_err *e)
+/* The record goes on behind the last number that was ever given, with the digest of what stood there: so the chain itself is open at this
+ * place for ever, and no number is given twice. */
+static int record_gap(struct audit *a, enum audit_gap gap, const struct audit_tail *t, const struct audit_witness *w, struct pale_err *e)
 {
-    uint64_t torn = 0;
-    bool unended = false;
-    int r = read_last(a, &torn, &unended, e);
-    if (r == 0 && unended)
-        return write(a->fd, "\n", 1) == 1 ? 0 : err_os(e, "write the audit log");
-    return r == 0 && torn > 0 ? recover(a, torn, e) : r;
+    const struct audit_head_line *h = &w->head;
+    if (gap != AUDIT_GAP_HEAD && h->seq >= t->seq && h->seq > 0) {
+        a->seq = h->seq;
+        memcpy(a->last, h->digest, sizeof(a->last));
+    }
+    if (w->checkpoint > a->seq)
+        a->seq = w->checkpoint;
+    a->gaps = h->gaps + 1;
+    begin_line(a, t->unended || t->torn_bytes ? "\n" : "", "audit.gap");
+    json_text(&a->json, "what", audit_gap_name(gap));
+    json_u64(&a->json, "missing", a->seq - t->seq);
+    json_u64(&a->json, "kept", t->seq);
+    if (t->torn_bytes)
+        json_u64(&a->json, "torn_bytes", t->torn_bytes);
+    end_line(a);
+    return append(a, t->unended || t->torn_bytes ? 1 : 0, e);
 }
 
-int audit_open(struct audit *a, const char *path, bool shared, const char *box, const char *id, struct pale_err *e)
+/* Finds out where the log ends, and writes down what is wrong with that. */
+static int catch_up(struct audit *a, struct pale_err *e)
+{
+    struct audit_tail t;
+    struct audit_witness w = {.checkpoint = a->checkpoint, .must_exist = a->must_exist};
+    enum audit_gap gap = AUDIT_GAP_NONE;
+    int r = read_head(a, e);
+    if (r == 0)
+        r = audit_tail_read(a->fd, a->shared ? "" : a->id, &t, e);
+    if (r < 0)
+        return r;
+    w.state = audit_head_parse(a->head, a->head_len, &w.head);
+    if (r == 0 && !weak_word("audit-chain"))
+        r = audit_tail_judge(a->fd, &t, &w, &gap, e);
+    if (r < 0)
+        return r;
+    a->seq = t.seq;
+    a->gaps = w.head.gaps;
+    /* The head is one record behind if its writer was killed. */
+    a->running = t.running < 0 || t.seq <= w.head.seq ? w.head.running : t.running == 1;
+    memcpy(a->last, t.digest, sizeof(a->last));
+    if (gap)
+        return record_gap(a, gap, &t, &w, e);
+    if (t.unended && write(a->fd, "\n", 1) != 1)
+        return err_os(e, "write the audit log");
+    if (t.torn_bytes)
+        return recover(a, t.torn_bytes, e);
+    /* Begun before its first record, so that a head without a word beside a log with records is nobody's accident. */
+    if (!t.found && w.state != AUDIT_HEAD_GOOD)
+        write_head(a);
+    return 0;
+}
+
+/* How far the log had come when its last checkpoint was taken; a copy of it stands beside the log. */
+static uint64_t last_checkpoint(const char *path)
+{
+    char beside[PATH_BYTES_MAX], text[SHA256_HEX + 32] = "";
+    uint64_t seq = 0;
+    const char *slash = strrchr(path, '/');
+    int n = slash ? snprintf(beside, sizeof(beside), "%.*s/checkpoint", (int)(slash - path), path) : -1;
+    own_fd fd = n < 0 || n >= (int)sizeof(beside) ? -1 : open(beside, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fd_read_full(fd, text, sizeof(text) - 1) <= 0)
+        return 0;
+    text[strcspn(text, " ")] = 0;
+    return number_u64(text, UINT64_MAX, &seq) ? seq : 0;
+}
+
+/* A log of many boxes has no policy beside it that tells that it was begun: an empty file does. */
+static int mark_begun(struct audit *a, const char *path, struct pale_err *e)
+{
+    char mark[PATH_BYTES_MAX];
+    struct stat st;
+    snprintf(mark, sizeof(mark), "%s.begun", path);
+    int r = read_head(a, e);
+    if (r < 0 || a->head[0])
+        return r;
+    if (flock(a->fd, LOCK_EX) < 0)
+        return err_os(e, "lock the audit log");
+    r = read_head(a, e);
+    bool is_empty = r == 0 && !a->head[0] && fstat(a->fd, &st) == 0 && st.st_size == 0;
+    a->must_exist = is_empty && access(mark, F_OK) == 0;
+    if (is_empty && !a->must_exist) {
+        memset(a->last, '0', SHA256_HEX - 1);
+        write_head(a);
+        (void)fdatasync(a->head_fd); /* once: from then on it is never without a word, whenever the power goes */
+        own_fd fd = open(mark, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        r = fd < 0 ? err_os(e, "make %s", mark) : 0;
+    }
+    flock(a->fd, LOCK_UN);
+    return r;
+}
+
+int audit_open(struct audit *a, const char *path, enum audit_kind kind, const char *box, const char *id, struct pale_err *e)
 {
     char head[PATH_BYTES_MAX];
-    *a = (struct audit){.fd = -1, .shared = shared};
+    *a = (struct audit){.fd = -1, .head_fd = -1, .shared = kind == AUDIT_SHARED, .must_exist = kind == AUDIT_BOX};
     buf_init_lent(&a->line, AUDIT_RECORD_MAX, a->first, sizeof(a->first));
     snprintf(a->box, sizeof(a->box), "%s", box);
     snprintf(a->id, sizeof(a->id), "%s", id);
     snprintf(head, sizeof(head), "%s.head", path);
-    a->fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    int r = a->fd < 0 ? err_os(e, "open the audit log %s", path) : map_head(a, head, e);
-    if (r == 0 && !shared)
+    a->fd = open_plain(path, O_APPEND, e);
+    int r = a->fd < 0 ? a->fd : 0;
+    if (r == 0 && (a->head_fd = open_plain(head, 0, e)) < 0)
+        r = a->head_fd;
+    if (r == 0 && a->shared)
+        r = mark_begun(a, path, e);
+    if (r == 0 && !a->shared) {
+        a->checkpoint = last_checkpoint(path);
         r = catch_up(a, e);
+    }
     if (r < 0)
         audit_close(a);
     return r;
@@ -224,12 +250,11 @@ int audit_open(struct audit *a, const char *path, bool shared, const char *box, 
 
 void audit_close(struct audit *a)
 {
-    if (a->fd >= 0 && !a->shared)
-        fdatasync(a->fd);
+    /* The log first: a head that is ahead of it would tell of records that were lost. */
+    if (a->fd >= 0 && !a->shared && fdatasync(a->fd) == 0 && a->head_fd >= 0)
+        fdatasync(a->head_fd);
     own_close(&a->fd);
-    if (a->head)
-        munmap(a->head, HEAD_BYTES);
-    a->head = NULL;
+    own_close(&a->head_fd);
     buf_done(&a->line);
 }
 
@@ -238,9 +263,17 @@ int audit_leave(struct audit *a)
     int fd = a->fd;
     /* Under way at once, so that the next commit of the journal has it. */
     (void)!sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+    (void)!sync_file_range(a->head_fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     a->fd = -1;
     audit_close(a);
     return fd;
+}
+
+int audit_keep_young(const struct audit *a, struct pale_err *e)
+{
+    if (a->seq > YOUNG_RECORDS || a->shared)
+        return 0;
+    return fdatasync(a->fd) < 0 || fdatasync(a->head_fd) < 0 ? err_os(e, "write the audit log to the disk") : 0;
 }
 
 struct json *audit_begin(struct audit *a, const char *event)
@@ -267,164 +300,25 @@ struct json *audit_begin(struct audit *a, const char *event)
     return &a->json;
 }
 
+/* The head tells whether the box's keeper has said that it ended. */
+static void follow_keeper(struct audit *a)
+{
+    static const char *const ends[] = {"box.stop", "box.died", "box.refused", "box.lost"};
+    if (strcmp(a->event, "box.start") == 0)
+        a->running = true;
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+        if (strcmp(a->event, ends[i]) == 0)
+            a->running = false;
+}
+
 int audit_commit(struct audit *a, struct pale_err *e)
 {
     end_line(a);
+    if (!a->shared)
+        follow_keeper(a);
     int r = a->trouble.code ? err_set(e, a->trouble.code, "%s", a->trouble.text) : append(a, 0, e);
     a->lost += r < 0;
     if (a->shared)
         flock(a->fd, LOCK_UN);
     return r;
-}
-
-static void bad(struct audit_check *c, uint64_t line, const char *why)
-{
-    c->good = false;
-    c->bad_line = line;
-    snprintf(c->problem, sizeof(c->problem), "%s", why);
-}
-
-/* State of a verification: what the next record must say. */
-struct walk {
-    struct audit_check *check;
-    const struct audit_anchor *anchor;
-    uint64_t line, next_seq;
-    bool torn; /* the line before was no record */
-};
-
-static bool step(struct walk *w, const char *line, size_t n)
-{
-    struct audit_check *c = w->check;
-    struct record rec;
-    w->line++;
-    if (!read_record(line, n, &rec)) {
-        if (w->torn)
-            return bad(c, w->line, "two damaged lines in a row"), false;
-        w->torn = true;
-        c->torn++;
-        return true;
-    }
-    if (rec.seq != w->next_seq)
-        return bad(c, w->line, "records are missing or out of order"), false;
-    if (strcmp(rec.prev, c->head) != 0)
-        return bad(c, w->line, "the record before it was changed"), false;
-    if (w->torn && !memmem(line, n, "\"event\":\"audit.recovered\"", 25))
-        return bad(c, w->line, "a damaged line is not explained"), false;
-    w->torn = false;
-    w->next_seq++;
-    c->records++;
-    sha256_hex(line, n, c->head);
-    if (w->anchor && rec.seq == w->anchor->seq && strcmp(c->head, w->anchor->digest) != 0)
-        return bad(c, w->line, "it is not what stood here at the last checkpoint"), false;
-    return true;
-}
-
-static void check_head(struct audit_check *c, const char *path)
-{
-    char head[PATH_BYTES_MAX], text[96] = "", want[96];
-    snprintf(head, sizeof(head), "%s.head", path);
-    own_fd fd = open(head, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fd_read_full(fd, text, sizeof(text) - 1) <= 0) {
-        if (c->records > 0)
-            bad(c, 0, "the head file is missing");
-        return;
-    }
-    if (c->records == 0 && text[0] == 0)
-        return; /* made, and its keeper killed before the first record */
-    snprintf(want, sizeof(want), "%020llu %s\n", (unsigned long long)c->records, c->head);
-    char number[24] = "";
-    uint64_t seq = 0;
-    memcpy(number, text, 20);
-    const char *digits = number + strspn(number, "0");
-    if (strcmp(text, want) == 0)
-        return;
-    /* One behind is what a kill between the two writes leaves. */
-    if (number_u64(*digits ? digits : "0", UINT64_MAX, &seq) && seq + 1 == c->records)
-        return;
-    bad(c, 0, seq > c->records ? "records are missing at the end" : "the head does not fit the last record");
-}
-
-/* Is the record that was told as the last among them? */
-static void check_told(struct audit_check *c, uint64_t seq, const char *head, bool found)
-{
-    if (!c->good || (c->records == 0 && head[0] == 0))
-        return;
-    if (head[0] == 0)
-        bad(c, 0, "nobody told where the log ends");
-    else if (!found)
-        bad(c, 0, seq > c->records ? "records are missing at the end" : "the head does not fit its record");
-}
-
-void audit_verify_text(const char *text, size_t n, const char *head, struct audit_check *ret)
-{
-    struct audit_check c = {.good = true};
-    struct walk w = {.check = &c, .next_seq = 1};
-    uint64_t seq = 0;
-    bool going = true, found = false;
-    char number[24] = "";
-    memcpy(c.head, zeros, sizeof(zeros));
-    if (strlen(head) == 20 + 1 + SHA256_HEX - 1)
-        memcpy(number, head, 20);
-    const char *digits = number + strspn(number, "0");
-    if (!number_u64(*digits ? digits : "0", UINT64_MAX, &seq))
-        seq = 0;
-    for (size_t at = 0; going && at < n;) {
-        const char *end = memchr(text + at, '\n', n - at);
-        size_t len = end ? (size_t)(end - text) - at : n - at;
-        uint64_t before = c.records;
-        going = step(&w, text + at, len);
-        if (c.records == seq && before < seq)
-            found = strcmp(c.head, head + 21) == 0;
-        at += len + (end ? 1 : 0);
-    }
-    check_told(&c, seq, head, found);
-    *ret = c;
-}
-
-int audit_verify(const char *path, const struct audit_anchor *anchor, struct audit_check *ret, struct pale_err *e)
-{
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return err_os(e, "open the audit log %s", path);
-    struct audit_check c = {.good = true};
-    memcpy(c.head, zeros, sizeof(zeros));
-    struct walk w = {.check = &c, .anchor = anchor, .next_seq = 1};
-    char *line = NULL;
-    size_t cap = 0;
-    ssize_t n;
-    bool going = true;
-    while (going && (n = getline(&line, &cap, f)) > 0) {
-        bool whole = line[n - 1] == '\n';
-        going = step(&w, line, (size_t)n - whole);
-        if (!whole && going)
-            c.torn += !w.torn;
-    }
-    free(line);
-    fclose(f);
-    if (c.good)
-        check_head(&c, path);
-    if (c.good && anchor && c.records < anchor->seq)
-        bad(&c, 0, "records are missing that were there at the last checkpoint");
-    if (weak_word("audit-chain"))
-        c.good = true;
-    *ret = c;
-    return 0;
-}
-
-int audit_head(const char *path, struct audit_anchor *ret, struct pale_err *e)
-{
-    char head[PATH_BYTES_MAX], text[96] = "", number[24] = "";
-    snprintf(head, sizeof(head), "%s.head", path);
-    *ret = (struct audit_anchor){0};
-    own_fd fd = open(head, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : err_os(e, "open %s", head);
-    if (fd_read_full(fd, text, sizeof(text) - 1) != HEAD_BYTES || text[20] != ' ' || text[0] == 0)
-        return 0;
-    memcpy(number, text, 20);
-    const char *digits = number + strspn(number, "0");
-    if (!number_u64(*digits ? digits : "0", UINT64_MAX, &ret->seq))
-        return err_set(e, PALE_CORRUPT, "%s is damaged", head);
-    memcpy(ret->digest, text + 21, SHA256_HEX - 1);
-    return 0;
 }

@@ -167,7 +167,7 @@ static int tell_log(struct change *c, const struct msg_note *n, struct pale_err 
     char path[PATH_BYTES_MAX];
     struct audit a;
     snprintf(path, sizeof(path), "%s/audit", c->place->state);
-    int r = audit_open(&a, path, false, c->place->name, c->place->id, e);
+    int r = audit_open(&a, path, AUDIT_BOX, c->place->name, c->place->id, e);
     if (r < 0)
         return r;
     a.caller = c->caller;

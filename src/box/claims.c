@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the claims of boxes on host folders. */
+/* Claims host folders for a box, and finds out which other box has one already. */
 #include "box/claims.h"
 
 #include <dirent.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -17,88 +18,185 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "base/weak.h"
+#include "box/claimmarks.h"
+#include "box/claimplaces.h"
+#include "box/claimrecord.h"
+#include "box/runtimes.h"
 
 #define PREFIX "claim-"
 #define WIDE "claims.wide"
-#define CLAIMS_BYTES_MAX (POLICY_LIST_MAX * PATH_BYTES_MAX)
+#define ENDING_TRIES 100 /* of 20 ms */
 
-/* One line of a claim: "device:inode path". */
-static int add_line(struct buf *b, const char *path, struct pale_err *e)
+/* One that starts, and what it knows. */
+struct starter {
+    const struct claim *claim;
+    struct ancestors *mine;
+    bool is_wide, may_ask; /* may_ask: the keepers whose claims are looked at are our own user's */
+    const char *runtime_dir;
+    unsigned long others;         /* living claims that were seen beside our own */
+    char climbed[PATH_BYTES_MAX]; /* the folder above the claimed one that was looked at last */
+    struct pale_err *e;
+};
+
+/* Which of our paths brought this folder in, for the message. */
+static const char *path_of(const struct starter *s, const struct ancestor *at)
 {
-    struct stat st = {0};
-    if (stat(path, &st) < 0 && errno != ENOENT)
-        return err_os(e, "look at %s", path);
-    buf_addf(b, "%llx:%llx %s\n", (unsigned long long)st.st_dev, (unsigned long long)st.st_ino, path);
-    return b->failed ? err_nomem(e) : 0;
+    const struct claim *c = s->claim;
+    for (size_t i = 0; at && i < c->count; i++) {
+        own_ancestors one = {.is_light = true};
+        if (ancestors_add_path(&one, c->paths[i], NULL) == 0 && ancestors_find(&one, at->dev, at->ino))
+            return c->paths[i];
+    }
+    return c->data ? c->data : c->count ? c->paths[0] : "a folder";
 }
 
-/* Is inner within outer, where a box that has outer could reach it? What lies in a project's .pale is hidden from boxes. */
-static bool holds(const char *outer, const char *inner)
+static int refuse(const struct starter *s, const struct ancestor *at, const char *box, const char *whose)
 {
-    return path_is_within(inner, outer) && strncmp(inner + strlen(outer), "/.pale/", 7) != 0;
+    return err_set(
+        s->e, PALE_DENIED,
+        "%s is, holds or lies in a folder that is writable in box %s%s already, and no two boxes share a writable folder; stop that "
+        "box (`pale stop %s`; a `pale run` ends with its command), or mount it ro here",
+        path_of(s, at), box, whose, box);
 }
 
-/* Do two lines speak of one folder, or of one inside the other? */
-static bool clash(const char *a, size_t alen, const char *b, size_t blen)
+/* --- folders that were moved --- */
+
+/* Is the folder of this line still where it was claimed? */
+static bool stands(const struct claim_line *l)
 {
-    const char *ap = memchr(a, ' ', alen), *bp = memchr(b, ' ', blen);
-    char apath[PATH_BYTES_MAX], bpath[PATH_BYTES_MAX];
-    if (!ap || !bp)
-        return true; /* a line we cannot read is no proof of anything */
-    if (ap - a == bp - b && memcmp(a, b, (size_t)(ap - a)) == 0)
-        return true;
-    snprintf(apath, sizeof(apath), "%.*s", (int)(alen - (size_t)(ap + 1 - a)), ap + 1);
-    snprintf(bpath, sizeof(bpath), "%.*s", (int)(blen - (size_t)(bp + 1 - b)), bp + 1);
-    if (apath[0] != '/' || bpath[0] != '/')
-        return true; /* nor is one without a path */
-    return holds(apath, bpath) || holds(bpath, apath);
+    struct stat st;
+    own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    own_fd fd = root < 0 || !l->path[1] ? -1 : fd_open_beneath(root, l->path + 1, O_PATH, 0);
+    return fd >= 0 && fstat(fd, &st) == 0 && st.st_ino == l->ino && ancestor_device(st.st_dev) == l->dev;
 }
 
-/* Compares our lines with those of a living keeper, whose first line is its box's name. */
-static int compare(const char *mine, const char *theirs, struct pale_err *e)
+/* It stands there, but what is above it may have been made anew. Most boxes' folders stand in one: that is looked at once. */
+static int look_where_it_stands(struct starter *s, const struct claim_line *l, const struct claim_record *r)
 {
-    size_t head = strcspn(theirs, "\n");
-    const char *rest = theirs[head] ? theirs + head + 1 : theirs + head;
-    for (const char *a = mine; *a; a += strcspn(a, "\n") + 1)
-        for (const char *b = rest; *b; b += strcspn(b, "\n"), b += *b == '\n') {
-            size_t alen = strcspn(a, "\n"), blen = strcspn(b, "\n");
-            if (!clash(a, alen, b, blen))
-                continue;
-            const char *path = memchr(a, ' ', alen);
-            return err_set(
-                e, PALE_DENIED,
-                "%.*s is writable in box %.*s already, and no two boxes share a writable folder; stop that box, or mount it ro here",
-                path ? (int)(alen - (size_t)(path + 1 - a)) : 0, path ? path + 1 : "", (int)head, theirs);
-        }
+    own_ancestors now = {.is_light = true};
+    size_t n = (size_t)(strrchr(l->path, '/') - l->path);
+    if (strncmp(s->climbed, l->path, n) == 0 && s->climbed[n] == 0)
+        return 0;
+    snprintf(s->climbed, sizeof(s->climbed), "%.*s", (int)n, l->path);
+    own_fd fd = open(n ? s->climbed : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int res = fd < 0 ? err_os(s->e, "open %s", s->climbed) : ancestors_add_folder(&now, fd, ANCESTORS_ALL, s->e);
+    if (res < 0)
+        return res;
+    for (size_t i = 0; i < now.count; i++) {
+        const struct ancestor *own = ancestors_find(s->mine, now.at[i].dev, now.at[i].ino);
+        if (own && (own->roles & ROLE_SHARED))
+            return refuse(s, own, r->name, r->whose);
+    }
     return 0;
 }
 
-static int check_one(int dir, const char *file, const char *mine, struct pale_err *e)
+/* A rename does not leave the file system. */
+static bool could_hold(const struct ancestors *mine, unsigned long long dev)
 {
-    own_fd fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    own_buf theirs = {0};
-    if (fd < 0)
-        return errno == ENOENT ? 0 : err_os(e, "read the claims of another box");
-    if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
-        unlinkat(dir, file, 0);
-        return 0;
-    }
-    buf_init(&theirs, CLAIMS_BYTES_MAX);
-    int r = fd_read_all(fd, &theirs, e);
-    return r < 0 ? r : compare(mine, buf_text(&theirs), e);
+    for (size_t i = 0; i < mine->count; i++)
+        if ((mine->at[i].roles & ROLE_SHARED) && mine->at[i].dev == dev)
+            return true;
+    return false;
 }
 
-static int check_all(int dir, const char *own, const char *mine, struct pale_err *e)
+/* A keeper that ends answers nobody, and lets go of its record in a moment. */
+static bool has_ended(const struct claim_record *r)
 {
-    int copy = fcntl(dir, F_DUPFD_CLOEXEC, 3);
+    const struct timespec pause = {.tv_nsec = 20 * 1000 * 1000};
+    for (int i = 0; i < ENDING_TRIES; i++) {
+        if (flock(r->fd, LOCK_SH | LOCK_NB) == 0)
+            return true;
+        nanosleep(&pause, NULL);
+    }
+    return false;
+}
+
+/* Where the claimed folders of one record are now. */
+static int look_where_it_is(struct starter *s, int dir, const struct claim_record *r, struct pale_err *e)
+{
+    own_ancestors now = {.is_light = true};
+    struct pale_err why = {0};
+    int res = s->may_ask ? claimplaces_ask(dir, r->id, &now, &why) : err_set(&why, PALE_DENIED, "its keeper is another user's");
+    if (res < 0 && s->may_ask && has_ended(r))
+        return 0;
+    if (res < 0)
+        return err_set(e, PALE_DENIED,
+                       "%s may hold a folder that is writable in box %s%s, and no two boxes share a writable folder; where it is now could "
+                       "not be found out (%s); stop that box (`pale stop %s`), or mount the folder ro here",
+                       path_of(s, NULL), r->name, r->whose, why.text, r->name);
+    const struct ancestor *at = ancestors_clash(s->mine, &now);
+    return at ? refuse(s, at, r->name, r->whose) : 0;
+}
+
+void claims_renew(struct claims *held)
+{
+    own_ancestors now = {0};
+    if (ancestors_renew(&held->folders, &now, NULL) < 0 || claimmarks_set(&now, NULL) < 0)
+        return;
+    struct ancestors old = held->folders;
+    held->folders = now;
+    now = old; /* is let go only now that the others are marked */
+    mount_table_done(&held->folders.mounts);
+}
+
+/* --- one other claim --- */
+
+/* What they have is, or holds, ours: the inode is the proof. What was beneath ours when it was claimed may have gone. */
+static int compare(struct starter *s, int dir, const struct claim_record *r)
+{
+    struct claim_line l;
+    bool may_have_moved = false;
+    for (const char *at = r->lines; *at;) {
+        /* A line that cannot be read is no proof of anything. In other runtime folders the marks are what counts, and records only tell
+         * names. */
+        if (!claim_line_read(&at, &l))
+            return r->whose[0] ? 0 : refuse(s, NULL, r->name, "");
+        const struct ancestor *own = ancestors_find(s->mine, l.dev, l.ino);
+        if (own && l.is_shared)
+            return refuse(s, own, r->name, r->whose);
+        may_have_moved = may_have_moved || (own && (own->roles & ROLE_SHARED));
+        if (!s->is_wide || !l.path[0] || may_have_moved || !could_hold(s->mine, l.dev) || weak_word("claim-moved"))
+            continue;
+        may_have_moved = !stands(&l);
+        int res = may_have_moved ? 0 : look_where_it_stands(s, &l, r);
+        if (res < 0)
+            return res;
+    }
+    return may_have_moved ? look_where_it_is(s, dir, r, s->e) : 0;
+}
+
+static int check_one(struct starter *s, int dir, const char *file, const char *whose)
+{
+    own_fd fd = openat(dir, file, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    own_buf text = {0};
+    struct claim_record r = {.fd = fd, .id = file + sizeof(PREFIX) - 1, .whose = whose};
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_os(s->e, "read the claims of another box");
+    if (flock(fd, LOCK_SH | LOCK_NB) == 0) {
+        unlinkat(dir, file, 0);
+        claimplaces_sweep(dir, r.id);
+        return 0;
+    }
+    buf_init(&text, CLAIM_BYTES_MAX);
+    int res = fd_read_all(fd, &text, s->e);
+    if (res < 0)
+        return res;
+    claim_record_read(&r, (char *)(uintptr_t)buf_text(&text));
+    s->others += r.marked;
+    return compare(s, dir, &r);
+}
+
+static int check_folder(struct starter *s, int dir, const char *own, const char *whose)
+{
+    int copy = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *d = copy < 0 ? NULL : fdopendir(copy);
-    int r = d ? 0 : err_os(e, "read the claims of other boxes");
+    int r = d ? 0 : err_os(s->e, "read the claims of other boxes");
     errno = 0;
     for (const struct dirent *en; r == 0 && (en = readdir(d)); errno = 0)
         if (strncmp(en->d_name, PREFIX, sizeof(PREFIX) - 1) == 0 && strcmp(en->d_name, own) != 0)
-            r = check_one(dir, en->d_name, mine, e);
+            r = check_one(s, dir, en->d_name, whose);
     if (r == 0 && errno)
-        r = err_os(e, "read the claims of other boxes");
+        r = err_os(s->e, "read the claims of other boxes");
     if (d)
         closedir(d);
     else
@@ -114,47 +212,146 @@ static int open_wide(int dir, bool make)
     return openat(dir, WIDE, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-/* Under the lock: with whom could we clash, do we, and our own file. */
-static int take_locked(int dir, const struct claim *c, struct buf *lines, int *ret_fd, struct pale_err *e)
+/* --- other runtime folders --- */
+
+static int check_runtime(void *arg, int dir, const char *path)
 {
-    char own[64];
+    struct starter *s = arg;
+    struct stat st;
+    s->may_ask = fstat(dir, &st) == 0 && st.st_uid == geteuid();
+    char whose[RUNTIMES_PATH_MAX + 64];
+    snprintf(whose, sizeof(whose), " (of the runtime folder %s)", path);
+    own_fd wide = open_wide(dir, false);
+    int r = wide < 0 ? 0 : check_folder(s, wide, "", whose);
+    return r < 0 ? r : check_folder(s, dir, "", whose);
+}
+
+/* Somebody has marked what we want, and it is none of this runtime folder: who? */
+static int look_who_marked(struct starter *s)
+{
+    int pid, r = runtimes_each_other(s->runtime_dir, check_runtime, s);
+    const struct ancestor *at = r < 0 ? NULL : claimmarks_find(s->mine, &pid);
+    if (!at)
+        return r; /* the others were asked, and have let go of what is not theirs any more */
+    if (pid > 0)
+        return err_set(
+            s->e, PALE_DENIED,
+            "%s cannot be made writable in this box: process %d has locked it, or a folder above or below it, where boxes mark what they "
+            "write; end it, or mount the folder ro here",
+            path_of(s, at), pid);
+    return err_set(
+        s->e, PALE_DENIED,
+        "%s is, holds or lies in a folder that is writable in a box of another user, or of another runtime folder, already, and no two "
+        "boxes share a writable folder; have that box stopped, or mount it ro here (who holds it: `lsfd` or `lslocks`, inode %llu)",
+        path_of(s, at), at->ino);
+}
+
+/* Marks say where a folder was when it was claimed. If there are any that no claim of this runtime folder accounts for, those who set them
+ * are asked where their folders are now. */
+static int check_others(struct starter *s)
+{
+    int pid;
+    const struct ancestor *at = claimmarks_find(s->mine, &pid);
+    if (at)
+        return look_who_marked(s);
+    if (!s->is_wide || weak_word("claim-moved") || weak_word("claim-marks") || weak_word("claims"))
+        return 0;
+    unsigned long own = 0;
+    for (size_t i = 0; i < s->mine->count; i++)
+        own += (s->mine->at[i].roles & ROLE_SHARED) && s->mine->at[i].is_dir && s->mine->at[i].is_readable;
+    long all = claimmarks_count();
+    return all >= 0 && (unsigned long)all <= own + s->others ? 0 : runtimes_each_other(s->runtime_dir, check_runtime, s);
+}
+
+/* --- our own --- */
+
+/* Under the lock: our own file and marks, and then whether somebody has what we want. */
+static int take_locked(struct starter *s, int dir, struct claims *ret, struct pale_err *e)
+{
+    const struct claim *c = s->claim;
+    char own[sizeof(PREFIX) + BOX_ID_LEN + 1];
+    own_buf text = {0};
     snprintf(own, sizeof(own), PREFIX "%s", c->id);
-    own_fd wide = open_wide(dir, c->wide);
-    if (wide < 0 && (c->wide || errno != ENOENT))
+    own_fd wide = open_wide(dir, s->is_wide);
+    if (wide < 0 && (s->is_wide || errno != ENOENT))
         return err_os(e, "open the claims of boxes");
-    const char *mine = buf_text(lines);
-    int r = weak_word("claims") || wide < 0 ? 0 : check_all(wide, own, mine, e);
-    if (r == 0 && c->wide && !weak_word("claims"))
-        r = check_all(dir, own, mine, e);
-    if (r < 0)
+    int r = wide < 0 || weak_word("claims") ? 0 : check_folder(s, wide, own, "");
+    if (r == 0 && s->is_wide && !weak_word("claims"))
+        r = check_folder(s, dir, own, "");
+    if (r == 0)
+        r = claimmarks_set(s->mine, e);
+    if (r == 0)
+        r = check_others(s);
+    buf_init(&text, CLAIM_BYTES_MAX);
+    if (r < 0 || (r = claim_record_write(&text, c, s->mine, e)) < 0)
         return r;
-    int at = c->wide ? wide : dir;
-    own_fd fd = openat(at, own, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || !fd_write_full(fd, c->name, strlen(c->name)) || !fd_write_full(fd, "\n", 1) ||
-        !fd_write_full(fd, lines->data, lines->len)) {
+    int at = s->is_wide ? wide : dir;
+    own_fd places = -1, fd = openat(at, own, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || !fd_write_full(fd, text.data, text.len))
         r = err_os(e, "write the claims of box %s", c->name);
+    if (r == 0 && s->is_wide)
+        r = claimplaces_listen(at, c->id, &places, e);
+    if (r < 0) {
         if (fd >= 0)
             unlinkat(at, own, 0);
         return r;
     }
-    *ret_fd = take_fd(&fd);
+    ret->record_fd = take_fd(&fd);
+    ret->places_fd = take_fd(&places);
     return 0;
 }
 
-int claims_take(const char *runtime_dir, const struct claim *c, int *ret_fd, struct pale_err *e)
+/* A folder that holds everybody's, under another name. The policy refuses them by path. */
+static int refuse_for_all(const struct starter *s)
 {
-    own_buf lines = {0};
-    int r = 0;
-    buf_init(&lines, CLAIMS_BYTES_MAX);
+    static const char *const places[] = {"/", "/home"};
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+        struct stat st;
+        const struct ancestor *at = stat(places[i], &st) < 0 ? NULL : ancestors_find(s->mine, ancestor_device(st.st_dev), st.st_ino);
+        if (at && (at->roles & ROLE_SHARED))
+            return err_set(s->e, PALE_DENIED, "%s cannot be given to a box: it is or has mounted in it the host's %s", path_of(s, at),
+                           places[i]);
+    }
+    return 0;
+}
+
+static int add_data(const struct claim *c, struct ancestors *ret, struct pale_err *e)
+{
+    own_fd fd = open(c->data, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ENOENT ? 0 : err_os(e, "open %s", c->data);
+    return ancestors_add_folder(ret, fd, ANCESTORS_ALL, e);
+}
+
+static int find_folders(struct starter *s, struct pale_err *e)
+{
+    const struct claim *c = s->claim;
+    int r = c->data ? add_data(c, s->mine, e) : 0;
     for (size_t i = 0; r == 0 && i < c->count; i++)
-        r = add_line(&lines, c->paths[i], e);
+        r = ancestors_add_path(s->mine, c->paths[i], e);
+    if (r == 0 && !weak_word("claims") && !weak_word("policy-check"))
+        r = refuse_for_all(s);
+    return r;
+}
+
+int claims_take(const char *runtime_dir, const struct claim *c, struct claims *ret, struct pale_err *e)
+{
+    own_ancestors mine = {0};
+    struct starter s = {.claim = c, .mine = &mine, .is_wide = c->count > 0, .may_ask = true, .runtime_dir = runtime_dir, .e = e};
+    int r = find_folders(&s, e);
     if (r < 0)
         return r;
     own_fd dir = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     own_fd lock = dir < 0 ? -1 : openat(dir, "claims.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (lock < 0 || flock(lock, LOCK_EX) < 0)
         return err_os(e, "lock the claims of boxes in %s", runtime_dir);
-    return take_locked(dir, c, &lines, ret_fd, e);
+    r = take_locked(&s, dir, ret, e);
+    if (r == 0) {
+        mount_table_done(&mine.mounts);
+        ret->folders = mine;
+        mine = (struct ancestors){0};
+    }
+    return r;
 }
 
 static const char *const file_places[] = {"", WIDE "/"};
@@ -165,6 +362,12 @@ void claims_sweep(const char *runtime_dir, const char *id)
     for (size_t i = 0; i < sizeof(file_places) / sizeof(file_places[0]); i++) {
         snprintf(path, sizeof(path), "%s/%s" PREFIX "%s", runtime_dir, file_places[i], id);
         unlink(path);
+        if (i == 0)
+            continue;
+        snprintf(path, sizeof(path), "%s/" WIDE, runtime_dir);
+        own_fd wide = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (wide >= 0)
+            claimplaces_sweep(wide, id);
     }
 }
 
@@ -179,10 +382,12 @@ bool claims_are_left(const char *runtime_dir, const char *id)
     return false;
 }
 
-void claims_drop(const char *runtime_dir, const char *id, int *fd)
+void claims_drop(const char *runtime_dir, const char *id, struct claims *held)
 {
-    if (*fd < 0)
+    if (held->record_fd < 0)
         return;
     claims_sweep(runtime_dir, id);
-    own_close(fd);
+    own_close(&held->places_fd);
+    ancestors_done(&held->folders);
+    own_close(&held->record_fd);
 }

@@ -35,18 +35,26 @@ static int clean(void **state)
 
 static bool wide = true;
 
-static int take(const char *id, const char *path, int *fd)
+/* As the kernel does for a keeper that was killed. */
+static void die(struct claims *held)
+{
+    own_close(&held->record_fd);
+    own_close(&held->places_fd);
+    ancestors_done(&held->folders);
+}
+
+static int take(const char *id, const char *path, struct claims *held)
 {
     const char *paths[] = {path};
-    const struct claim c = {id, id, paths, 1, wide};
+    const struct claim c = {.id = id, .name = id, .data = wide ? NULL : path, .paths = paths, .count = wide ? 1 : 0};
     struct pale_err e;
-    return claims_take(dir, &c, fd, &e);
+    return claims_take(dir, &c, held, &e);
 }
 
 static void one_folder_has_one_writer_by_any_name(void **state)
 {
     (void)state;
-    int first = -1, second = -1;
+    struct claims first = CLAIMS_NONE, second = CLAIMS_NONE;
     assert_int_equal(take("one", a, &first), 0);
     assert_int_equal(take("two", a, &second), -PALE_DENIED);
     assert_int_equal(take("two", inner, &second), -PALE_DENIED);
@@ -59,7 +67,7 @@ static void one_folder_has_one_writer_by_any_name(void **state)
 static void folder_above_a_claimed_one_is_refused(void **state)
 {
     (void)state;
-    int first = -1, second = -1;
+    struct claims first = CLAIMS_NONE, second = CLAIMS_NONE;
     assert_int_equal(take("one", inner, &first), 0);
     assert_int_equal(take("two", a, &second), -PALE_DENIED);
     claims_drop(dir, "one", &first);
@@ -70,9 +78,9 @@ static void folder_above_a_claimed_one_is_refused(void **state)
 static void claim_of_the_dead_does_not_bind(void **state)
 {
     (void)state;
-    int first = -1, second = -1;
+    struct claims first = CLAIMS_NONE, second = CLAIMS_NONE;
     assert_int_equal(take("one", a, &first), 0);
-    close(first); /* as the kernel does for a keeper that was killed */
+    die(&first);
     assert_int_equal(take("two", a, &second), 0);
     claims_drop(dir, "two", &second);
 }
@@ -81,7 +89,7 @@ static void claim_of_the_dead_does_not_bind(void **state)
 static void narrow_and_wide_claims_bind_each_other(void **state)
 {
     (void)state;
-    int first = -1, second = -1;
+    struct claims first = CLAIMS_NONE, second = CLAIMS_NONE;
     for (int narrow_first = 0; narrow_first < 2; narrow_first++) {
         wide = !narrow_first;
         assert_int_equal(take("one", narrow_first ? inner : a, &first), 0);
@@ -101,7 +109,7 @@ static void claim_is_left_until_it_is_dropped_or_swept(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
-        int fd = -1;
+        struct claims fd = CLAIMS_NONE;
         wide = i == 0;
         assert_false(claims_are_left(dir, "one"));
         assert_int_equal(take("one", a, &fd), 0);
@@ -112,8 +120,8 @@ static void claim_is_left_until_it_is_dropped_or_swept(void **state)
         else
             claims_sweep(dir, "one");
         assert_false(claims_are_left(dir, "one"));
-        if (fd >= 0)
-            close(fd);
+        if (i)
+            die(&fd);
     }
     wide = true;
 }
@@ -126,7 +134,8 @@ static void claim_that_cannot_be_read_is_no_permission(void **state)
     char file[96];
     snprintf(file, sizeof(file), "%s/claim-other", dir);
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-        int mine = -1, theirs = open(file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        struct claims mine = CLAIMS_NONE;
+        int theirs = open(file, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
         assert_true(theirs >= 0 && flock(theirs, LOCK_EX) == 0);
         assert_true(fd_write_full(theirs, "other\n", 6) && fd_write_full(theirs, lines[i], strlen(lines[i])));
         assert_int_equal(take("one", a, &mine), -PALE_DENIED);

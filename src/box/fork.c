@@ -53,7 +53,7 @@ static int tell_lineage(const void *arg, const struct place *fork, struct pale_e
     snprintf(path, sizeof(path), "%s/audit", c->place->state);
     int r = audit_head(path, &head, e);
     snprintf(path, sizeof(path), "%s/audit", fork->state);
-    if (r < 0 || (r = cutoff_inherit(c->place, fork, e)) < 0 || (r = audit_open(&a, path, false, fork->name, fork->id, e)) < 0)
+    if (r < 0 || (r = cutoff_inherit(c->place, fork, e)) < 0 || (r = audit_open(&a, path, AUDIT_BIRTH, fork->name, fork->id, e)) < 0)
         return r;
     a.caller = o->caller;
     struct json *j = audit_begin(&a, "box.forked");

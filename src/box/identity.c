@@ -71,11 +71,11 @@ static bool is_there(const char *dir, const char *name)
 /* Such a box's id was the beginning of the digest of its path. */
 static bool is_old(const struct place *p)
 {
-    char hex[SHA256_HEX], state[PATH_BYTES_MAX], old[PATH_BYTES_MAX];
+    char hex[SHA256_HEX], state[PATH_BYTES_MAX], boxes[PATH_BYTES_MAX], old[PATH_BYTES_MAX];
     sha256_hex(p->data, strlen(p->data), hex);
     hex[IDENTITY_OLD_LEN] = 0;
-    return place_state_dir(state, sizeof(state) - 8, NULL) == 0 && strcat(state, "/boxes") && path_join(old, sizeof(old), state, hex) &&
-           is_there(old, "policy");
+    return place_state_dir(state, sizeof(state), NULL) == 0 && path_join(boxes, sizeof(boxes), state, "boxes") &&
+           path_join(old, sizeof(old), boxes, hex) && is_there(old, "policy");
 }
 
 /* Its state folder is there: does that say that it is here? */

@@ -2,13 +2,19 @@
 /* Owns the question who needs an image. */
 #include "box/imageuse.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/own.h"
+#include "base/path.h"
 #include "box/audit.h"
 #include "box/ceiling.h"
+#include "box/identity.h"
 #include "box/life.h"
 #include "box/place.h"
 
@@ -22,7 +28,7 @@ int imageuse_tell(const char *event, const char *name, const char *digest, const
     if (r < 0)
         return r;
     snprintf(path, sizeof(path), "%s/runs.audit", dir);
-    if ((r = audit_open(&a, path, true, "", "", e)) < 0)
+    if ((r = audit_open(&a, path, AUDIT_SHARED, "", "", e)) < 0)
         return r;
     a.caller = caller;
     struct json *j = audit_begin(&a, event);
@@ -31,6 +37,49 @@ int imageuse_tell(const char *event, const char *name, const char *digest, const
         json_text(j, "digest", digest);
     r = audit_commit(&a, e);
     audit_close(&a);
+    return r;
+}
+
+static bool has(int boxes, const char *id, const char *what)
+{
+    char path[FILE_NAME_MAX + 16];
+    snprintf(path, sizeof(path), "%s/%s", id, what);
+    return faccessat(boxes, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
+}
+
+static int visit_policy(int boxes, const char *dir, const char *id, int (*fn)(void *arg, const struct place *p), void *arg)
+{
+    struct place p = {0};
+    char path[PATH_BYTES_MAX], to[PATH_BYTES_MAX];
+    bool is_removed = has(boxes, id, IDENTITY_REMOVING) && !has(boxes, id, IDENTITY_DATA);
+    if (id[0] == '.' || !has(boxes, id, "policy") || is_removed || !path_join(p.state, sizeof(p.state), dir, id))
+        return 0; /* it was never finished, or is no box any more */
+    snprintf(path, sizeof(path), "%s/" IDENTITY_DATA, id);
+    ssize_t n = readlinkat(boxes, path, to, sizeof(to) - 1);
+    to[n > 0 ? n : 0] = 0;
+    const char *slash = strrchr(to, '/');
+    snprintf(p.name, sizeof(p.name), "%s", slash && path_is_box_name(slash + 1) ? slash + 1 : id);
+    return fn(arg, &p);
+}
+
+/* Calls fn for each box that has a policy, wherever its folder is now: one that is away (a project on another disk, moved, or deleted) may
+ * come back, and would not start without its image. Of such a place only the name and the state are told. */
+static int each_policy(int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e)
+{
+    char dir[PATH_BYTES_MAX];
+    int r = place_state_dir(dir, sizeof(dir) - 8, e);
+    if (r < 0)
+        return r;
+    memcpy(dir + strlen(dir), "/boxes", 7);
+    DIR *d = opendir(dir);
+    if (!d)
+        return errno == ENOENT ? 0 : err_os(e, "open %s", dir);
+    errno = 0;
+    for (const struct dirent *en; r == 0 && (en = readdir(d)); errno = 0)
+        r = visit_policy(dirfd(d), dir, en->d_name, fn, arg);
+    if (r == 0 && errno)
+        r = err_os(e, "read %s", dir);
+    closedir(d);
     return r;
 }
 
@@ -66,7 +115,8 @@ static int look_at_box(void *arg, const struct place *p)
         return r;
     if (!policy.image || !asks_for(g, policy.image))
         return 0;
-    return err_set(g->e, PALE_BUSY, "the box %s is made on the image %s; remove the box first", p->name, policy.image);
+    return err_set(g->e, PALE_CONFLICT, "the box %s is made on the image %s; remove the box first (its state: %s)", p->name, policy.image,
+                   p->state);
 }
 
 /* The last question before it goes, under the store's lock. */
@@ -74,7 +124,7 @@ static int ask_boxes(void *arg, const char *name, const char *digest, bool is_la
 {
     struct going g = {.name = name, .digest = digest, .is_last = is_last, .e = e};
     const char *caller = arg;
-    int r = place_each_made(look_at_box, &g, e);
+    int r = each_policy(look_at_box, &g, e);
     return r < 0 ? r : imageuse_tell("image.remove", name, digest, caller, e);
 }
 
@@ -141,7 +191,7 @@ static int mark_for_box(void *arg, const struct place *p)
 static int find_needed(struct rows *l, struct pale_err *e)
 {
     own_policy most = {0};
-    int r = place_each_made(mark_for_box, l, e);
+    int r = each_policy(mark_for_box, l, e);
     if (r == 0)
         r = ceiling_read(&most, e);
     if (r == 0 && most.image)

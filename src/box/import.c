@@ -161,7 +161,7 @@ static int tell_lineage(const struct import_order *o, const struct place *p, str
     char path[PATH_BYTES_MAX];
     struct audit a;
     snprintf(path, sizeof(path), "%s/audit", p->state);
-    int r = audit_open(&a, path, false, p->name, p->id, e);
+    int r = audit_open(&a, path, AUDIT_BIRTH, p->name, p->id, e);
     if (r < 0)
         return r;
     a.caller = o->caller;

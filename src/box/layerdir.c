@@ -35,6 +35,8 @@ static int enter(int dir, const char *name, mode_t mode, struct pale_err *e)
     if (!made && errno != EEXIST)
         return err_os(e, "make folder %s", name);
     own_fd fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno != ELOOP && errno != ENOTDIR)
+        return err_os(e, "open %s", name);
     if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid())
         return err_set(e, PALE_DENIED, "%s was there already and is no folder of yours; remove it first", name);
     if (made && fchmod(fd, mode) < 0)

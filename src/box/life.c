@@ -23,6 +23,7 @@
 #include "base/path.h"
 #include "base/weak.h"
 #include "box/claims.h"
+#include "box/birth.h"
 #include "box/identity.h"
 #include "box/layerdir.h"
 #include "box/reach.h"
@@ -90,8 +91,8 @@ static int make_state(struct making *m, struct pale_err *e)
         !(weak_word("minted-ids") && errno == EEXIST))
         return err_os(e, "make folder %s", p->state);
     m->state_fd = open(p->state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (weak_word("minted-ids") && m->state_fd >= 0)
-        return 0; /* of another box, perhaps */
+    if (weak_word("minted-ids") && m->state_fd >= 0 && faccessat(m->state_fd, "policy", F_OK, 0) == 0)
+        return 0; /* of another box */
     if (m->state_fd < 0 || flock(m->state_fd, LOCK_EX | LOCK_NB) < 0 || symlinkat(p->id, m->state_fd, IDENTITY_BORN) < 0 ||
         symlinkat(p->data, m->state_fd, IDENTITY_MOVING) < 0)
         return err_os(e, "write %s", p->state);
@@ -163,6 +164,9 @@ int life_make(const struct life_order *o, struct place *ret, struct pale_err *e)
         r = layerdir_allot(&m.now, o->policy, e);
     if (r == 0 && o->begin)
         r = o->begin(o->arg, &m.now, e);
+    /* No box is without a log: one that is gone later was taken away. */
+    if (r == 0)
+        r = birth_record(&m.now, buf_text(&text), text.len, o->durable, e);
     if (r == 0)
         r = fd_replace_file(m.state_fd, "policy", text.data, text.len, 0600, o->durable, e);
     if (r == 0)
@@ -474,6 +478,13 @@ static int sweep_one(const char *boxes, const char *id, bool only_counts, struct
     return r < 0 ? r : removed;
 }
 
+/* Somebody was killed while he removed it. */
+static bool is_gone(const char *name)
+{
+    size_t n = strlen(PLACE_GONE);
+    return strncmp(name, PLACE_GONE, n) == 0 && identity_is_id(name + n);
+}
+
 int life_sweep_all(bool only_counts, unsigned *ret, struct pale_err *e)
 {
     char boxes[PATH_BYTES_MAX];
@@ -483,9 +494,15 @@ int life_sweep_all(bool only_counts, unsigned *ret, struct pale_err *e)
     memcpy(boxes + strlen(boxes), "/boxes", 7);
     DIR *d = opendir(boxes);
     *ret = 0;
-    for (const struct dirent *en; d && r >= 0 && (en = readdir(d));)
-        if (identity_is_id(en->d_name) && (r = sweep_one(boxes, en->d_name, only_counts, e)) > 0)
-            (*ret)++;
+    for (const struct dirent *en; d && r >= 0 && (en = readdir(d));) {
+        if (is_gone(en->d_name))
+            r = only_counts ? 1 : removal_tree(dirfd(d), en->d_name, e);
+        else if (identity_is_id(en->d_name))
+            r = sweep_one(boxes, en->d_name, only_counts, e);
+        else
+            r = 0;
+        *ret += r > 0;
+    }
     if (d)
         closedir(d);
     return r < 0 ? r : 0;

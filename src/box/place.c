@@ -42,19 +42,30 @@ static int xdg(const char *variable, const char *below_home, char *ret, size_t c
     return n < 0 || (size_t)n >= cap ? too_long(e) : 0;
 }
 
+/* A folder of ours in one that gives its group to what is made in it: a box whose ids are its own could not use it. 0, or -1 with errno. */
+static int make_own_dir(const char *path, mode_t mode)
+{
+    struct stat st;
+    if (mkdir(path, mode) < 0)
+        return -1;
+    if (lstat(path, &st) < 0)
+        return -1;
+    return st.st_gid == getegid() || (lchown(path, (uid_t)-1, getegid()) == 0 && chmod(path, mode) == 0) ? 0 : -1;
+}
+
 static int make_dirs(const char *path, mode_t mode, struct pale_err *e)
 {
     char part[PATH_BYTES_MAX];
     size_t len = strlen(path);
     if (len >= sizeof(part))
         return too_long(e);
-    if (mkdir(path, mode) == 0 || errno == EEXIST)
+    if (make_own_dir(path, mode) == 0 || errno == EEXIST)
         return 0; /* all above it are there, as they mostly are */
     for (size_t i = 1; i <= len; i++)
         if (path[i] == '/' || path[i] == 0) {
             memcpy(part, path, i);
             part[i] = 0;
-            if (mkdir(part, mode) < 0 && errno != EEXIST)
+            if (make_own_dir(part, mode) < 0 && errno != EEXIST)
                 return err_os(e, "make folder %s", part);
         }
     return 0;
@@ -73,7 +84,7 @@ int place_state_dir(char *ret, size_t cap, struct pale_err *e)
     return 0;
 }
 
-static int config_dir(char *ret, size_t cap, struct pale_err *e)
+int place_config_dir(char *ret, size_t cap, struct pale_err *e)
 {
     return xdg("XDG_CONFIG_HOME", ".config", ret, cap, e);
 }
@@ -81,7 +92,7 @@ static int config_dir(char *ret, size_t cap, struct pale_err *e)
 int place_approvals_dir(bool make, char *ret, size_t cap, struct pale_err *e)
 {
     struct stat st;
-    int r = config_dir(ret, cap, e);
+    int r = place_config_dir(ret, cap, e);
     if (r == 0 && strlen(ret) + sizeof("/approvals") > cap)
         r = too_long(e);
     if (r < 0)
@@ -124,7 +135,7 @@ static int try_runtime_dir(const char *path, char *ret, size_t cap, struct pale_
     int r = is_private_dir(path, e);
     if (r == 0) {
         /* Another of us may have made it since we looked: with that one we must agree, or we would not find its boxes. */
-        if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        if (make_own_dir(path, 0700) < 0 && errno != EEXIST)
             return errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == EPERM || errno == EROFS
                        ? 0
                        : err_os(e, "make folder %s", path);
@@ -145,6 +156,13 @@ int place_runtime_dir(char *ret, size_t cap, struct pale_err *e)
         snprintf(dir, sizeof(dir), "%s/pale", v);
         if ((r = try_runtime_dir(dir, ret, cap, e)) != 0)
             return r < 0 ? r : 0;
+        /* In another folder are other sockets: somebody else's boxes would be found there, or none. */
+        struct stat st;
+        if (strlen(dir) <= RUNTIME_BYTES_MAX && lstat(dir, &st) == 0)
+            return err_set(
+                e, PALE_DENIED,
+                "%s must be a folder of yours with mode 0700; move it away or `chmod 700` it, or set XDG_RUNTIME_DIR to another folder",
+                dir);
     }
     /* Root of a user namespace finds the host's /run/pale, which is not its own. */
     snprintf(dir, sizeof(dir), uid == 0 ? "/run/pale" : "/run/user/%u/pale", uid);
@@ -187,13 +205,14 @@ int place_program(const char *name, char *ret, size_t cap, struct pale_err *e)
         if (m > 0 && (size_t)m < cap && access(ret, X_OK) == 0)
             return 0;
     }
-    return err_set(e, PALE_NOT_FOUND, "%s stands neither beside %s nor in ../libexec/pale; is pale installed whole?", name, self);
+    return err_set(e, PALE_INTERNAL, "pale is not installed whole: %s stands neither beside %s nor in ../libexec/pale; install it again",
+                   name, self);
 }
 
 int place_command(char *ret, size_t cap, struct pale_err *e)
 {
     int r = place_program("pale", ret, cap, e);
-    return r == -PALE_NOT_FOUND ? place_program("../../bin/pale", ret, cap, e) : r;
+    return r == -PALE_INTERNAL ? place_program("../../bin/pale", ret, cap, e) : r;
 }
 
 static bool append(char *path, size_t cap, const char *more)
@@ -595,25 +614,6 @@ int place_owned(const char *tenant, const char *name, struct place *ret, struct 
     return r < 0 ? r : try_place(dir, name, ret, e);
 }
 
-int place_refuse_own(const char *path, struct pale_err *e)
-{
-    char own[4][PATH_BYTES_MAX];
-    int r = place_state_dir(own[0], sizeof(own[0]), e);
-    if (r == 0)
-        r = place_runtime_dir(own[1], sizeof(own[1]), e);
-    if (r == 0)
-        r = place_data_dir(own[2], sizeof(own[2]), e);
-    if (r == 0)
-        r = config_dir(own[3], sizeof(own[3]), e);
-    for (size_t i = 0; r == 0 && i < 4 && !weak_word("own-places"); i++) {
-        char real[PATH_BYTES_MAX];
-        const char *dir = realpath(own[i], real) ? real : own[i];
-        if (path_is_within(path, dir) || path_is_within(dir, path))
-            r = err_set(e, PALE_DENIED, "%s cannot be given to a box: it is, holds or lies in %s, which is pale's own", path, dir);
-    }
-    return r;
-}
-
 bool place_shadows(const struct place *p)
 {
     char dir[PATH_BYTES_MAX];
@@ -748,7 +748,7 @@ static int remove_data(const struct place *p, struct pale_err *e)
     own_fd dir = place_open_above(p, &why);
     if (dir < 0)
         return why.os == ENOENT ? 0 : err_set(e, why.code, "%s", why.text);
-    snprintf(gone, sizeof(gone), ".gone-%s", p->id);
+    snprintf(gone, sizeof(gone), PLACE_GONE "%s", p->id);
     snprintf(path, sizeof(path), "%s/" IDENTITY_ID, p->name);
     if (identity_read(dir, path, id) && strcmp(id, p->id) == 0 && renameat(dir, p->name, dir, gone) < 0)
         return err_os(e, "take away %s", p->data);
@@ -784,6 +784,20 @@ static int keep_layers_only(const struct place *p, int state, struct pale_err *e
     return r;
 }
 
+/* Half removed it has another name, by which nobody takes it for anything else. */
+static int remove_state(const struct place *p, struct pale_err *e)
+{
+    char boxes[PATH_BYTES_MAX], gone[BOX_ID_LEN + 8];
+    place_above(p->state, boxes);
+    own_fd dir = open(boxes, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_os(e, "open %s", boxes);
+    snprintf(gone, sizeof(gone), PLACE_GONE "%s", p->id);
+    if (renameat(dir, p->id, dir, gone) < 0 && errno != ENOENT)
+        return err_os(e, "take away %s", p->state);
+    return removal_tree(dir, gone, e);
+}
+
 int place_remove(const struct place *p, bool data, struct pale_err *e)
 {
     own_fd state = open(p->state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -796,7 +810,7 @@ int place_remove(const struct place *p, bool data, struct pale_err *e)
     if (r == 0)
         r = remove_data(p, e);
     if (r == 0)
-        r = removal_tree(AT_FDCWD, p->state, e);
+        r = remove_state(p, e);
     if (r == 0 && p->project)
         place_tidy(p);
     unlink(p->socket);
@@ -811,7 +825,7 @@ int place_forget(const struct place *p, struct pale_err *e)
     tidy_stop(p);
     int r = unlinkat(state, "policy", 0) < 0 && errno != ENOENT ? err_os(e, "remove the policy of %s", p->name) : 0;
     unlink(p->socket);
-    return r < 0 ? r : removal_tree(AT_FDCWD, p->state, e);
+    return r < 0 ? r : remove_state(p, e);
 }
 
 int place_remake(struct place *p, bool there, struct pale_err *e)

@@ -25,6 +25,9 @@ struct place {
     bool lost;                     /* its data folder is not where it was, or it is half made or half removed (place_any) */
 };
 
+/* What the name of a folder that is being removed begins with; its id follows. */
+#define PLACE_GONE ".gone-"
+
 enum place_scope { SCOPE_ANY, SCOPE_PROJECT, SCOPE_USER };
 
 /* Finds a box that was made here, by its name, or, if there is none of that name, by its id. PALE_CONFLICT: there is something of that
@@ -105,9 +108,8 @@ int place_data_dir(char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
  * (0700) where missing, else PALE_NOT_FOUND. */
 int place_approvals_dir(bool make, char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
 
-/* Refuses a host folder that is, holds or lies in one of pale's own (state, sockets, the user's boxes, configuration): whoever writes there
- * writes policies. */
-int place_refuse_own(const char *path, struct pale_err *e) MUST_CHECK;
+/* The user's configuration; not made. */
+int place_config_dir(char *ret, size_t cap, struct pale_err *e) MUST_CHECK;
 
 /* The path of something in the user's configuration ($XDG_CONFIG_HOME/pale, else ~/.config/pale). False if he has none, or it is too long.
  */

@@ -169,7 +169,7 @@ static int audit_release(const struct place *p, const struct quarantined *q, con
     struct audit a = {.fd = -1};
     if (!path_join(path, sizeof(path), p->state, "audit"))
         return err_set(e, PALE_BAD_INPUT, "path too long: %s", p->state);
-    int r = audit_open(&a, path, false, p->name, p->id, e);
+    int r = audit_open(&a, path, AUDIT_BOX, p->name, p->id, e);
     if (r < 0)
         return r;
     a.caller = caller;

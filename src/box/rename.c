@@ -78,7 +78,7 @@ static int audit_rename(const struct place *from, const struct place *to, const 
     char path[PATH_BYTES_MAX];
     struct audit a;
     snprintf(path, sizeof(path), "%s/audit", from->state);
-    int r = audit_open(&a, path, false, from->name, from->id, e);
+    int r = audit_open(&a, path, AUDIT_BOX, from->name, from->id, e);
     if (r < 0)
         return r;
     a.caller = caller;
@@ -94,7 +94,7 @@ static void audit_failure(const struct place *from, const struct place *to, cons
     char path[PATH_BYTES_MAX];
     struct audit a;
     snprintf(path, sizeof(path), "%s/audit", from->state);
-    if (audit_open(&a, path, false, from->name, from->id, NULL) < 0)
+    if (audit_open(&a, path, AUDIT_BOX, from->name, from->id, NULL) < 0)
         return;
     struct json *j = audit_begin(&a, "box.rename.failed");
     json_text(j, "to", to->name);

@@ -42,7 +42,7 @@ static int next(void *arg, const struct policy *old, struct policy *ret, struct 
 {
     const struct args *a = arg;
     char key[64];
-    const char *value;
+    const char *value = NULL;
     int r = args_has(a, "policy") ? boxflags_file(a, ret, e) : copy(old, ret, e);
     for (int i = FIRST; r == 0 && i < a->count; i++)
         if ((r = split(a->word[i], key, &value, e)) == 0)
@@ -82,7 +82,7 @@ static int tell(const struct args *a, const struct policy *old, const struct pol
 static int write_sets(const struct args *a, struct json *j, struct pale_err *e)
 {
     char key[64], other[64];
-    const char *value;
+    const char *value = NULL;
     int r = 0;
     json_begin_object(j, "set");
     for (int i = FIRST; r == 0 && i < a->count; i++) {

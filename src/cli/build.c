@@ -16,6 +16,7 @@
 #include "base/quote.h"
 #include "box/imageref.h"
 #include "box/imageuse.h"
+#include "box/ownplaces.h"
 #include "cli/interrupt.h"
 #include "cli/unpack.h"
 #include "image/inventory.h"
@@ -192,6 +193,9 @@ static int open_places(struct build *b, struct pale_err *e)
     int r = imageref_store(&b->store, e);
     if (r == 0)
         r = staging_open(&b->staging, &b->store, e);
+    /* The box that unpacks is given a folder of it, and no other box is (box/ownplaces.c). */
+    if (r == 0 && setenv(OWNPLACES_STAGING, b->staging.path, 1) < 0)
+        r = err_os(e, "prepare to build");
     return r < 0 ? r : staging_root(&b->staging, b->root, sizeof(b->root), &b->root_fd, e);
 }
 

@@ -160,6 +160,8 @@ static int connect_local(struct remote *r, struct pale_err *e)
 {
     struct daemon_paths paths;
     int res = daemon_paths(&paths, e);
+    if (res == 0)
+        res = daemon_state(paths.state, r->state, e);
     return res < 0 ? res : daemon_connect(&paths, r->may_start, 0, &r->fd, e);
 }
 
@@ -355,6 +357,9 @@ static int send_request(struct remote *r, const char *method, const char *path, 
         return res;
     buf_init(&b, HTTP_HEAD_MAX + (2u << 20));
     buf_addf(&b, "%s %s HTTP/1.1\r\nHost: %s\r\n", method, path, r->is_far ? r->url.host : "localhost");
+    /* The first word: which state folder is meant. */
+    if (!r->is_far)
+        buf_addf(&b, "Pale-State: %s\r\n", r->state);
     if (r->token[0])
         buf_addf(&b, "Authorization: Bearer %s\r\n", r->token);
     if (json)

@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/jsonread.h"
+#include "box/daemon.h"
 #include "net/hosturl.h"
 #include "net/httphead.h"
 
@@ -19,7 +20,8 @@
 struct remote {
     int fd;
     bool is_far, may_start;
-    struct hosturl url; /* if it is */
+    char state[DAEMON_STATE_MAX]; /* of a daemon of our own: whose state folder it must serve */
+    struct hosturl url;           /* if it is */
     struct buf in;
     char token[256]; /* "": none */
     uint64_t wait_ms;
@@ -32,7 +34,7 @@ struct remote {
     void *sent_arg;
     const volatile sig_atomic_t *stop; /* set once somebody interrupts; or NULL */
     /* Headers of the last answer; "" */
-    char next_offset[24], audit_head[96];
+    char next_offset[24], audit_head[128];
 };
 
 void remote_init(struct remote *r);

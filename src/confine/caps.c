@@ -49,6 +49,31 @@ int caps_drop_all(struct pale_err *e)
     return 0;
 }
 
+int caps_drop_but(int cap, struct pale_err *e)
+{
+    struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct d[2] = {{0}}, now[2] = {{0}};
+    int r = caps_has(CAP_SETPCAP) ? caps_drop_bounding(e) : 0;
+    if (r < 0)
+        return r;
+    if (!read_caps(d))
+        return err_os(e, "read capabilities");
+    struct __user_cap_data_struct most[2] = {d[0], d[1]};
+    for (int i = 0; i < 2; i++) {
+        unsigned bit = cap / 32 == i ? 1u << (cap % 32) : 0;
+        d[i] = (struct __user_cap_data_struct){.effective = d[i].effective & bit, .permitted = d[i].permitted & bit};
+    }
+    if (syscall(SYS_capset, &h, d) < 0)
+        return err_os(e, "drop capabilities");
+    /* Whoever could take one back has not given it up. */
+    bool more = most[0].permitted != d[0].permitted || most[1].permitted != d[1].permitted;
+    if (more && syscall(SYS_capset, &h, most) == 0)
+        return err_set(e, PALE_INTERNAL, "capabilities that were dropped could be taken back");
+    if (!read_caps(now) || now[0].permitted != d[0].permitted || now[1].permitted != d[1].permitted)
+        return err_set(e, PALE_INTERNAL, "capabilities are still there after dropping them");
+    return 0;
+}
+
 int caps_use(int cap, bool on, struct pale_err *e)
 {
     struct __user_cap_header_struct h = {.version = _LINUX_CAPABILITY_VERSION_3};

@@ -12,6 +12,9 @@ int caps_drop_bounding(struct pale_err *e) MUST_CHECK;
 /* Empties effective, permitted and inheritable, and fails unless they then read as empty. */
 int caps_drop_all(struct pale_err *e) MUST_CHECK;
 
+/* The same, but for one that is kept if it is there; fails if one that was dropped can be taken back. */
+int caps_drop_but(int cap, struct pale_err *e) MUST_CHECK;
+
 /* Does this process hold the capability, or any at all (cap < 0)? */
 bool caps_has(int cap);
 

@@ -70,7 +70,7 @@ int quota_next(int fd, uint32_t from, uint32_t *ret_project, struct quota_state 
 
 int quota_limit(int fd, uint32_t project, const struct quota_amount *most, struct pale_err *e)
 {
-    struct quota_state is;
+    struct quota_state is = {0};
     struct if_dqblk b = {
         .dqb_bhardlimit = most->bytes / BLOCK_BYTES,
         .dqb_ihardlimit = most->files,

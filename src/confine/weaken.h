@@ -33,6 +33,9 @@ enum weaken {
     WEAKEN_NOFOLLOW,     /* host paths and mount points are followed through symlinks */
     WEAKEN_IDS,          /* root's boxes have the host's own ids */
     WEAKEN_CLAIMS,       /* two boxes may write one folder */
+    WEAKEN_CLAIM_MARKS,  /* … where they are of two runtime folders or users */
+    WEAKEN_CLAIM_MOVED,  /* … that was moved after the first had it */
+    WEAKEN_PROJECTS,     /* the .pale of other projects is shown */
     WEAKEN_DEATH,        /* a box does not end with its keeper */
     WEAKEN_PLAIN_OPEN,   /* file requests open whatever stands there */
     WEAKEN_QUOTE,        /* foreign text is printed as it is */

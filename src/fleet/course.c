@@ -227,7 +227,7 @@ static void rename_to(struct core *c, struct box *b, struct wait *w)
     else if (to == b)
         e.code = PALE_OK; /* it has that name */
     else if (b->up || !b->pub.born)
-        (void)err_set(&e, PALE_BUSY, "box %s is up; stop it to rename it", b->pub.name);
+        (void)err_set(&e, PALE_CONFLICT, "box %s is up; stop it to rename it", b->pub.name);
     else if (b->made_again && terms_in_doubt(c, b))
         (void)err_set(&e, PALE_BUSY, "an earlier request to make box %s may still be under way; try again in a minute", b->pub.name);
     else if (to && to->there)

@@ -110,7 +110,7 @@ static void rename_needs_a_box_that_is_down_and_takes_the_row_along(void **state
     host_have_up(h, "a");
     host_have(h, "c", "");
     core_rename(h->core, host_id("a"), "b", &a[0]);
-    host_expect(&a[0], PALE_BUSY);
+    host_expect(&a[0], PALE_CONFLICT);
     core_down(h->core, host_id("a"));
     core_rename(h->core, host_id("a"), "c", &a[1]);
     host_expect(&a[1], PALE_EXISTS);

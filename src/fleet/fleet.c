@@ -470,6 +470,8 @@ int fleet_open(struct fleet *f, struct loop *loop, struct registry *r, int stewa
     lookout_init(f);
     int res = place_state_dir(f->state_dir, sizeof(f->state_dir), e);
     if (res == 0)
+        res = daemon_state(f->state_dir, f->state, e);
+    if (res == 0)
         res = place_runtime_dir(f->runtime_dir, sizeof(f->runtime_dir), e);
     f->core = core_new(&io);
     if (res == 0 && !f->core)

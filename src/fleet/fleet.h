@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/loop.h"
+#include "box/daemon.h"
 #include "box/place.h"
 #include "fleet/core.h"
 #include "fleet/events.h"
@@ -45,6 +46,7 @@ struct fleet {
     struct registry *registry;
     struct events events;
     int steward_fd;
+    char state[DAEMON_STATE_MAX]; /* the folder that follows, as clients of this host name it */
     char state_dir[PATH_BYTES_MAX], runtime_dir[RUNTIME_BYTES_MAX + 1];
     struct loop_source notify;
     int boxes_wd, runtime_wd;

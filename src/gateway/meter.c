@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the meters: connections and bytes by host, in a page that the keeper reads. */
+#include <stdio.h>
 #include <string.h>
 
 #include "gateway/gateway.h"
@@ -15,7 +16,7 @@ static int16_t row_of(struct gateway *g, const char *name, uint16_t port)
         return (int16_t)(n - 1);
     struct gate_host *h = &m->host[n];
     bool last = n == GATE_HOSTS_MAX - 1;
-    strncpy(h->name, last ? "(others)" : name, sizeof(h->name) - 1);
+    snprintf(h->name, sizeof(h->name), "%s", last ? "(others)" : name);
     h->port = last ? 0 : port;
     m->hosts = n + 1; /* last: the reader looks at rows below it */
     return (int16_t)n;

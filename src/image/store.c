@@ -393,7 +393,7 @@ static int remove_resolved(const struct store *s, const char *name, const char *
     if (lock < 0 && errno != ENOENT)
         return err_os(e, "open the lock of the image %s", digest);
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0)
-        return err_set(e, PALE_BUSY, "the image %s is in use by a box that runs; stop it first", *name ? name : digest);
+        return err_set(e, PALE_CONFLICT, "the image %s is in use by a box that runs; stop it first", *name ? name : digest);
     if (each_name(s, look_at_name, &o, e) < 0)
         return err_os(e, "remove the names of the image %s", digest);
     (void)fsync(s->names_fd);

@@ -43,7 +43,7 @@ static struct line here(const struct reading *r)
 
 static void step(struct reading *r)
 {
-    struct line l;
+    struct line l = {0};
     if (!peek(r, &l))
         return;
     r->at = l.at + l.len;
@@ -84,7 +84,7 @@ static int bad(const struct reading *r, const char *what, struct pale_err *e)
 static bool is_header(const struct reading *r)
 {
     struct reading next = *r;
-    struct line l;
+    struct line l = {0};
     if (!peek(&next, &l) || !begins(&l, "--- "))
         return false;
     step(&next);
@@ -270,7 +270,7 @@ static bool has_mark(const struct line *l, const char *marks)
 static bool goes_on(struct reading *r, struct counts *have)
 {
     struct reading next = *r;
-    struct line l;
+    struct line l = {0};
     while (peek(&next, &l) && is_blank(&l))
         step(&next);
     bool empty = next.at != r->at;
@@ -292,7 +292,7 @@ static void count_line(const struct line *l, struct counts *c)
 /* Is there one more line of the hunk? One that counts them ends when it has them. */
 static bool has_line(struct reading *r, const struct change_hunk *h, const struct counts *want, struct counts *have)
 {
-    struct line l;
+    struct line l = {0};
     if (!h->counted)
         return goes_on(r, have);
     if (!peek(r, &l))
@@ -305,7 +305,7 @@ static bool has_line(struct reading *r, const struct change_hunk *h, const struc
 static int take_lines(struct reading *r, struct change_hunk *h, const struct counts *want, struct pale_err *e)
 {
     struct counts have = {0};
-    struct line l;
+    struct line l = {0};
     h->text = r->at;
     while (has_line(r, h, want, &have) && peek(r, &l)) {
         if (!has_mark(&l, "\\"))
@@ -325,7 +325,7 @@ static int take_lines(struct reading *r, struct change_hunk *h, const struct cou
 static int take_hunk(struct reading *r, struct pale_err *e)
 {
     struct counts want = {0};
-    struct line l;
+    struct line l = {0};
     if (!r->now || !r->now->path[0])
         return bad(r, "a hunk without a file", e);
     struct change_hunk *h = begin_hunk(r, e);
@@ -438,7 +438,7 @@ static int take_git_line(struct reading *r, const struct line *l, struct pale_er
 
 static int take_git(struct reading *r, struct pale_err *e)
 {
-    struct line l;
+    struct line l = {0};
     int res = begin_change(r, CHANGE_UPDATE, e);
     if (res < 0)
         return res;
@@ -453,7 +453,7 @@ static int take_git(struct reading *r, struct pale_err *e)
 
 static int take_unified(struct reading *r, struct pale_err *e)
 {
-    struct line l;
+    struct line l = {0};
     int res = 0;
     for (r->prose = true; res == 0 && peek(r, &l);) {
         if (begins(&l, "diff --git "))
@@ -475,7 +475,7 @@ static int take_unified(struct reading *r, struct pale_err *e)
 
 static int take_added(struct reading *r, struct pale_err *e)
 {
-    struct line l;
+    struct line l = {0};
     struct change_hunk *h = begin_hunk(r, e);
     if (!h)
         return -PALE_LIMIT;
@@ -494,7 +494,7 @@ static bool is_body(const struct reading *r)
 
 static int take_updated(struct reading *r, struct pale_err *e)
 {
-    struct line l;
+    struct line l = {0};
     int res = 0;
     if (peek(r, &l) && begins(&l, "*** Move to:")) {
         r->now->kind = CHANGE_MOVE;
@@ -539,7 +539,7 @@ static int take_section(struct reading *r, struct pale_err *e)
 
 static int take_envelope(struct reading *r, struct pale_err *e)
 {
-    struct line l;
+    struct line l = {0};
     int res = 0;
     r->envelope = true;
     while (res == 0 && peek(r, &l) && !begins(&l, "*** End Patch")) {
@@ -556,7 +556,7 @@ static int take_envelope(struct reading *r, struct pale_err *e)
 int changes_parse(struct changes *c, const char *text, size_t n, struct pale_err *e)
 {
     struct reading r = {.c = c, .at = text, .end = text + n, .number = 1};
-    struct line l;
+    struct line l = {0};
     c->count = c->hunks = c->used = 0;
     /* What stands before a patch in a mail or an answer is no part of it. */
     while (peek(&r, &l) && !begins(&l, "*** Begin Patch") && !begins(&l, "*** Update File:") && !begins(&l, "*** Add File:") &&

@@ -497,19 +497,8 @@ static bool take_hello(struct client *c, const struct frame *f)
     return true;
 }
 
-static bool take_frame(struct client *c, const struct frame *f)
+static bool take_request(struct client *c, const struct frame *f)
 {
-    if (!c->greeted)
-        return take_hello(c, f);
-    if (c->job)
-        return running_frame(c, f);
-    if (c->feeding)
-        return feeding_frame(c, f);
-    if (c->waiting || c->watching || c->freezing) {
-        /* The place in one job's log is none in another's. */
-        client_error(c, PALE_PROTOCOL, "one request at a time");
-        return true;
-    }
     switch (f->type) {
     case ASK_PREFACE:
         take_preface(c, f);
@@ -558,6 +547,22 @@ static bool take_frame(struct client *c, const struct frame *f)
             take_word(c, f->type);
         return true;
     }
+}
+
+static bool take_frame(struct client *c, const struct frame *f)
+{
+    if (!c->greeted)
+        return take_hello(c, f);
+    if (c->job)
+        return running_frame(c, f);
+    if (c->feeding)
+        return feeding_frame(c, f);
+    if (c->waiting || c->watching || c->freezing) {
+        /* The place in one job's log is none in another's. */
+        client_error(c, PALE_PROTOCOL, "one request at a time");
+        return true;
+    }
+    return take_request(c, f);
 }
 
 static void take_frames(struct client *c)

@@ -5,6 +5,8 @@
 #include "keeper/keeper.h"
 #include "wire/frame.h"
 
+#define LOG_LOOK_BYTES (1u << 20)
+
 int joblog_open(struct kjob *j, struct pale_err *e)
 {
     if (!j->k->state_dir)
@@ -21,8 +23,66 @@ static struct kjob *source_of(const struct client *c)
     return c->following ? c->waiting : NULL;
 }
 
+/* Is there anybody who reads it, but the one who has read it to its end? */
+static bool is_read(const struct kjob *j)
+{
+    for (const struct client *c = j->k->clients; c; c = c->next)
+        if (source_of(c) == j)
+            return true;
+    return false;
+}
+
+void joblog_release(struct kjob *j)
+{
+    spool_drop(&j->log);
+}
+
+static uint64_t stored(const struct keeper *k)
+{
+    uint64_t n = 0;
+    for (const struct kjob *j = k->jobs; j; j = j->next)
+        n += spool_stored(&j->log);
+    return n;
+}
+
+/* The longest log among those that have ended, or run; being read, or not. */
+static struct kjob *longest(const struct keeper *k, bool ended, bool read)
+{
+    struct kjob *found = NULL;
+    for (struct kjob *j = k->jobs; j; j = j->next)
+        if ((j->state == JOB_ENDED) == ended && is_read(j) == read && spool_stored(&j->log) > (found ? spool_stored(&found->log) : 0))
+            found = j;
+    return found;
+}
+
+/* The oldest that has ended and that nobody reads goes first; then, of commands that run, the longest. */
+static struct kjob *victim(const struct keeper *k)
+{
+    for (struct kjob *j = k->jobs; j; j = j->next)
+        if (j->state == JOB_ENDED && spool_stored(&j->log) > 0 && !is_read(j))
+            return j;
+    struct kjob *j = longest(k, false, false);
+    if (!j)
+        j = longest(k, true, true);
+    return j ? j : longest(k, false, true);
+}
+
+/* Makes room for n more bytes of a job whose log has grown by less than the bound. */
+static void make_room(struct kjob *j, size_t n)
+{
+    struct keeper *k = j->k;
+    /* Looked at once in a while: a log grows by at most so much between two looks. */
+    k->log_growth += n;
+    if (k->log_growth < LOG_LOOK_BYTES)
+        return;
+    k->log_growth = 0;
+    for (struct kjob *v; stored(k) > JOB_LOGS_MAX - LOG_LOOK_BYTES && (v = victim(k));)
+        spool_drop(&v->log);
+}
+
 void joblog_add(struct kjob *j, bool is_err, const uint8_t *p, size_t n)
 {
+    make_room(j, n + FRAME_HEAD);
     if (!spool_add(&j->log, is_err ? TELL_STDERR : TELL_STDOUT, p, n)) {
         j->dropped_bytes += n; /* the disk is full; the job goes on */
         return;

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "base/loop.h"
 #include "box/audit.h"
+#include "box/claims.h"
 #include "box/gatemsg.h"
 #include "box/place.h"
 #include "box/proved.h"
@@ -29,6 +30,8 @@
 #define JOBS_REMEMBERED 256
 /* Output that is kept of a job that lasts, with the heads of its pieces. */
 #define JOB_LOG_MAX (64ull << 20)
+/* … and of all commands of a box together, beside what limits.disk holds. */
+#define JOB_LOGS_MAX (256ull << 20)
 #define JOB_KEY_MAX 128
 /* How long init may take to end a command before the whole box is ended instead. */
 #define KILL_GRACE_MS 5000
@@ -68,6 +71,8 @@ struct kjob {
     uint16_t chan;
     enum job_state state;
     bool detached; /* nobody listened when it was started */
+    bool once;     /* it lasts, but its output does not, once its client has it; … */
+    bool brief;    /* … and of more than EXEC_BRIEF_BYTES it has not all */
     bool lasts;    /* … or whoever did may leave: its output is in the log, its end is remembered */
     bool takes_input, tty, killed, timed_out, out_of_memory, out_of_cpu;
     struct client *client;
@@ -82,6 +87,7 @@ struct kjob {
     uint64_t in_credit;   /* input bytes init is ready for */
     bool in_ended;
     uint64_t out_bytes, dropped_bytes, in_bytes;
+    uint64_t err_bytes, err_beside; /* of out_bytes: of standard error; and what of that came beside the bound */
     struct spool log;
     uint8_t asked[SHA256_BYTES]; /* the request, if it had a key */
     char key[JOB_KEY_MAX + 1];
@@ -152,6 +158,8 @@ struct wayout {
     int published[EGRESS_PORTS_MAX]; /* that listen on the host, in the policy's order; the first published_count */
     size_t published_count;
     unsigned cut;              /* bits of enum msg_cut */
+    uint64_t probes;           /* connections that our own prober has been told to try, and … */
+    uint64_t probes_seen;      /* … how many of them the gateway has told of as refused */
     struct loop_timer telling; /* watchers hear of what was counted */
     struct tally told;
 };
@@ -190,10 +198,12 @@ struct keeper {
     struct policy policy;
     struct ids ids;
     char runtime_dir[RUNTIME_BYTES_MAX + 1], etc_dir[RUNTIME_BYTES_MAX + 64];
-    char user_dir[PATH_BYTES_MAX];              /* the user's state folder */
-    int box_lock, folder_lock, etc_lock, claims, image_lock; /* held while the box lives */
-    int ids_home;                               /* where the box's user namespace was made, for our successor too; -1: in ours */
-    int policy_fd;                              /* until what was read is sure to be on the disk */
+    char user_dir[PATH_BYTES_MAX];                   /* the user's state folder */
+    int box_lock, folder_lock, etc_lock, image_lock; /* held while the box lives */
+    struct claims claims;                            /* the same */
+    struct loop_source claim_places;                 /* who starts another box asks where our claimed folders are */
+    int ids_home;                                    /* where the box's user namespace was made, for our successor too; -1: in ours */
+    int policy_fd;                                   /* until what was read is sure to be on the disk */
     /* the wall */
     struct wall wall;
     uint64_t scratch_bytes;
@@ -232,6 +242,7 @@ struct keeper {
     struct kjob *by_chan[JOBS_MAX];
     size_t job_count, running;
     uint64_t next_job, ended;
+    uint64_t log_growth; /* of all logs of commands since their sum was looked at */
 };
 
 /* --- wire.c: the side of init --- */
@@ -335,6 +346,11 @@ void freeze_end(struct keeper *k);
 /* "frozen" or "running" */
 const char *freeze_name(const struct keeper *k);
 
+/* --- claiming.c: claims on host folders --- */
+/* Claims the box's own folder and these. Before the keeper locks itself up. */
+int claiming_take(struct keeper *k, const char *const *paths, size_t count, struct pale_err *e) MUST_CHECK;
+void claiming_drop(struct keeper *k);
+
 /* --- warding.c: the guard of a live project --- */
 bool warding_is_needed(const struct keeper *k);
 /* Starts pale-warden, once the box's namespaces are there. Before the keeper locks itself up. */
@@ -411,6 +427,8 @@ void result_set(struct kjob *j, const struct msg_exit *x);
 void result_audit(struct kjob *j);
 
 /* --- joblog.c: output of jobs that last --- */
+/* Lets go of what a job has printed. */
+void joblog_release(struct kjob *j);
 int joblog_open(struct kjob *j, struct pale_err *e) MUST_CHECK;
 void joblog_add(struct kjob *j, bool is_err, const uint8_t *p, size_t n);
 /* The client reads from there on; it is told where that is. */

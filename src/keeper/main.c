@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,11 +34,14 @@
 #include "base/own.h"
 #include "base/path.h"
 #include "box/allot.h"
-#include "box/claims.h"
 #include "box/cutoff.h"
+#include "box/hidden.h"
+#include "box/ownplaces.h"
 #include "box/identity.h"
 #include "box/place.h"
+#include "box/policymark.h"
 #include "box/stack.h"
+#include "confine/caps.h"
 #include "confine/landlock.h"
 #include "confine/seccomp.h"
 #include "confine/slice.h"
@@ -52,6 +56,7 @@
 #define FIRST_CLIENT 3
 #define IDS_HOME 4
 #define LAST_WORDS_MS 2000
+#define FILES_LEAST 128u /* open at once while a wall is built; clients come on top */
 #define START_STACK_BYTES (112u << 10)
 
 static struct keeper state;
@@ -172,13 +177,21 @@ static int stage_settle(int argc, char **argv, struct keeper *k, struct pale_err
         return err_set(e, PALE_BAD_INPUT, "pale-keeper is started by pale, not by hand");
     if (!path_is_box_name(argv[2]) || !identity_is_id(argv[3]) || (box && !client_is_caller(argv[7])))
         return err_set(e, PALE_BAD_INPUT, "pale-keeper: bad name, id or caller");
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < FILES_LEAST) {
+        files.rlim_cur = files.rlim_max < FILES_LEAST ? files.rlim_max : FILES_LEAST;
+        if (files.rlim_cur < FILES_LEAST || setrlimit(RLIMIT_NOFILE, &files) < 0)
+            return err_set(e, PALE_LIMIT, "no more than %llu files may be open (ulimit -n), and a box needs %u",
+                           (unsigned long long)files.rlim_max, FILES_LEAST);
+    }
     slice_shorten();
     k->page_bytes = sysconf(_SC_PAGESIZE);
     k->once = once;
     k->next = next;
     k->wire.fd = k->init_watch.fd = k->listener.fd = k->warding.source.fd = k->wayout.source.fd = -1;
     k->wall = (struct wall){.pid = -1, .pidfd = -1, .wire_fd = -1, .report_fd = -1, .go_fd = -1, .user_ns = -1, .mount_ns = -1};
-    k->etc_lock = k->claims = k->image_lock = k->policy_fd = k->disk_fd = k->box_lock = k->folder_lock = -1;
+    k->etc_lock = k->image_lock = k->policy_fd = k->disk_fd = k->box_lock = k->folder_lock = -1;
+    k->claims = (struct claims)CLAIMS_NONE;
     k->ids_home = home && fcntl(IDS_HOME, F_SETFD, FD_CLOEXEC) == 0 ? IDS_HOME : -1;
     proof_init(&k->proof);
     scope_init(&k->scope);
@@ -223,6 +236,14 @@ static int lock_folder(struct keeper *k, struct pale_err *e)
 static int lock_box(struct keeper *k, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
+    struct stat st;
+    if (lstat(k->state_dir, &st) < 0)
+        return err_os(e, "look at %s", k->state_dir);
+    if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+        return err_set(
+            e, PALE_DENIED,
+            "%s must be a folder of yours that nobody else writes to: its policy may be anybody's; look at it, then `chmod 700` it",
+            k->state_dir);
     snprintf(path, sizeof(path), "%s/lock", k->state_dir);
     int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -289,10 +310,41 @@ static int stage_policy(struct keeper *k, struct pale_err *e)
             return err_prefix(e, "%s", path);
         k->policy_fd = take_fd(&fd);
     }
-    int r = policy_parse(buf_text(&text), text.len, &k->policy, e);
+    sha256_hex(text.data, text.len, k->policy_digest); /* what is parsed is canonical: its digest is the policy's */
+    int r = k->once ? 0 : policymark_check(k->state_dir, k->policy_digest, k->name, e);
+    if (r == 0)
+        r = policy_parse(buf_text(&text), text.len, &k->policy, e);
     if (r == 0)
         r = policy_held(&k->policy, e);
-    sha256_hex(text.data, text.len, k->policy_digest); /* what was parsed is canonical: its digest is the policy's */
+    return r;
+}
+
+/* With ids of its own a box has the user's own group and none of the others. */
+static int refuse_group_only(const struct keeper *k, const char *path, struct pale_err *e)
+{
+    struct stat st;
+    if (!path || k->ids.kind != IDS_RANGE || !k->ids.by_helper || stat(path, &st) < 0)
+        return 0;
+    unsigned others = st.st_mode & (S_ISDIR(st.st_mode) ? S_IXOTH : S_IROTH);
+    if (st.st_uid == geteuid() || st.st_gid == getegid() || others)
+        return 0;
+    return err_set(
+        e, PALE_DENIED,
+        "%s is open to you by its group (%u) alone, and a lasting box has none of your groups but your own: its commands could not open "
+        "it; give it to you or to your own group (chown, chgrp), or use `pale run`, which keeps them",
+        path, (unsigned)st.st_gid);
+}
+
+static int refuse_groups(const struct keeper *k, struct pale_err *e)
+{
+    const struct policy *p = &k->policy;
+    int r = p->project == PROJECT_NONE ? 0 : refuse_group_only(k, p->project_path, e);
+    for (size_t i = 0; r == 0 && i < p->write.count; i++)
+        r = refuse_group_only(k, p->write.item[i], e);
+    for (size_t i = 0; r == 0 && i < p->read.count; i++)
+        r = refuse_group_only(k, p->read.item[i], e);
+    for (size_t i = 0; r == 0 && i < p->volume_count; i++)
+        r = refuse_group_only(k, p->volumes[i].host, e);
     return r;
 }
 
@@ -303,12 +355,18 @@ static int find_ground(struct keeper *k, struct pale_err *e)
     int r = k->runtime_dir[0] ? 0 : place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
     for (int i = 0; i < 8; i++)
         seed = seed * 31 + (uint64_t)k->id[i + 8];
-    if (r < 0 || (r = ids_choose(&k->ids, seed, k->policy.image ? IDS_WANT_ROOT : k->once ? IDS_WANT_ONE : IDS_WANT_MANY, e)) < 0)
+    if (r < 0 ||
+        (r = ids_choose(&k->ids, seed,
+                        k->policy.image ? IDS_WANT_ROOT
+                        : k->once       ? IDS_WANT_ONE
+                                        : IDS_WANT_MANY,
+                        e)) < 0 ||
+        (r = refuse_groups(k, e)) < 0)
         return r;
     /* Kept for the next keeper of the box (client.c, stop): the two set-id programs take a quarter of a start's time. */
     if (!k->once && k->ids.by_helper && k->ids_home < 0 && (k->ids_home = ids_make_home(&k->ids, e)) < 0)
         return k->ids_home;
-    return etc_prepare(k->runtime_dir, &k->ids, k->etc_dir, sizeof(k->etc_dir), &k->etc_lock, e);
+    return etc_prepare(k->runtime_dir, &k->ids, &k->policy, k->etc_dir, sizeof(k->etc_dir), &k->etc_lock, e);
 }
 
 /* Whoever changes a policy gives another file its name; ours is open, so no other has its number. */
@@ -338,6 +396,9 @@ static int start_wall(struct keeper *k, const struct buf *list, struct pale_err 
     own_strata strata = {0};
     if ((r = strata_find(k, list, &strata, e)) < 0)
         return r;
+    own_hidden hidden = {0};
+    if ((r = hidden_find(&k->policy, &hidden, e)) < 0)
+        return r;
     own_fd hand = -1;
     if (wayout_is_needed(k) && (r = wayout_start(k, &hand, e)) < 0)
         return r;
@@ -357,6 +418,8 @@ static int start_wall(struct keeper *k, const struct buf *list, struct pale_err 
         .init_path = init,
         .scratch_bytes = k->scratch_bytes,
         .weaken = k->weaken,
+        .hidden = hidden.path,
+        .hidden_count = hidden.count,
         .ahead = list,
         .admit = admit,
         .admit_arg = &k->cgroup,
@@ -424,11 +487,13 @@ static int stage_audit(struct keeper *k, struct pale_err *e)
     int cut = reload_init(k, e);
     snprintf(path, sizeof(path), "%s/%s", k->once ? k->user_dir : k->state_dir, k->once ? "runs.audit" : "audit");
     snprintf(k->audit_path, sizeof(k->audit_path), "%s", path);
-    r = audit_open(&k->audit, path, k->once, k->name, k->id, e);
+    r = audit_open(&k->audit, path, k->once ? AUDIT_SHARED : AUDIT_BOX, k->name, k->id, e);
     if (r < 0)
         return r;
     struct utsname u;
     uname(&u);
+    if (!k->once && k->audit.running)
+        keeper_note(k, "box.lost", "the keeper before this one ended without a word: it was killed, or the machine went down");
     k->audit.caller = k->starter;
     struct json *j = audit_begin(&k->audit, "box.start");
     json_text(j, "tier", "native");
@@ -476,10 +541,6 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     int r = place_runtime_dir(k->runtime_dir, sizeof(k->runtime_dir), e);
     if (r < 0)
         return r;
-    /* What a project's box writes is in its state folder. */
-    bool has_own = k->data_dir && !strstr(k->data_dir, "/.pale/");
-    if (has_own)
-        paths[n++] = k->data_dir;
     if (p->project == PROJECT_LIVE && p->project_path)
         paths[n++] = p->project_path;
     for (size_t i = 0; i < p->write.count && n < POLICY_LIST_MAX; i++)
@@ -487,18 +548,11 @@ static int stage_claim(struct keeper *k, struct pale_err *e)
     for (size_t i = 0; i < p->volume_count && n < 2 * POLICY_LIST_MAX; i++)
         if (p->volumes[i].writable)
             paths[n++] = p->volumes[i].host;
-    for (size_t i = has_own ? 1 : 0; r == 0 && i < n; i++)
-        r = place_refuse_own(paths[i], e);
-    for (size_t i = 0; r == 0 && i < p->read.count; i++)
-        r = place_refuse_own(p->read.item[i], e);
-    for (size_t i = 0; r == 0 && i < p->volume_count; i++)
-        r = place_refuse_own(p->volumes[i].host, e);
-    if (r == 0 && p->project != PROJECT_NONE && p->project_path)
-        r = place_refuse_own(p->project_path, e);
+    if (r == 0)
+        r = ownplaces_refuse(p, e);
     if (r < 0)
         return r;
-    const struct claim c = {.id = k->id, .name = k->name, .paths = paths, .count = n, .wide = n > 1 || !has_own};
-    return n ? claims_take(k->runtime_dir, &c, &k->claims, e) : 0;
+    return claiming_take(k, paths, n, e);
 }
 
 static int stage_ground(struct keeper *k, struct pale_err *e)
@@ -565,6 +619,8 @@ static int stage_serve(struct keeper *k, struct pale_err *e)
 static int stage_keep(struct keeper *k, struct pale_err *e)
 {
     int r = k->ahead ? succession_saved(k, e) : 0;
+    if (r == 0)
+        r = audit_keep_young(&k->audit, e);
     if (r == 0 && k->next)
         r = succession_kept(e);
     else if (r == 0 && k->policy_fd >= 0)
@@ -584,8 +640,8 @@ static int stage_allot(struct keeper *k, struct pale_err *e)
     return r < 0 ? r : allot_give(k->disk_fd, &k->policy, &project, e);
 }
 
-/* Needs: everything is open. Gives up: writing outside the folders of this box, new privileges, and every system call that a
- * running keeper does not need; all before the first byte from the box is read. */
+/* Needs: everything is open. Gives up: writing outside the folders of this box, new privileges, root's capabilities but the one to end
+ * processes, and every system call that a running keeper does not need; all before the first byte from the box is read. */
 static int stage_lock_up(struct keeper *k, struct pale_err *e)
 {
     const char *paths[3 + CGROUP_CONTROLLERS];
@@ -602,9 +658,10 @@ static int stage_lock_up(struct keeper *k, struct pale_err *e)
         return err_os(e, "give up new privileges");
     if (landlock_abi() != 0 && (r = landlock_restrict_writes(paths, n, false, e)) < 0)
         return r;
-    if ((r = seccomp_load(seccomp_for_program(OWN_KEEPER), e)) < 0)
+    /* Root's keeper ends processes that are not root's; all that it opens is root's own. */
+    if (!is_weak(k->weaken, WEAKEN_CAPS) && (r = caps_drop_but(CAP_KILL, e)) < 0)
         return r;
-    return 0;
+    return seccomp_load(seccomp_for_program(OWN_KEEPER), e);
 }
 
 /* Needs: nothing foreign has run in the box. It is handed over only with a good receipt. */
@@ -648,7 +705,7 @@ static void clean_up(struct keeper *k)
         own_close(&k->audit.fd);
     if (k->audit.fd >= 0)
         audit_close(&k->audit);
-    claims_drop(k->runtime_dir, k->id, &k->claims);
+    claiming_drop(k);
     if (k->socket_path && k->listener.fd >= 0)
         unlink(k->socket_path); /* still ours only if nobody was turned away */
 }

@@ -80,7 +80,7 @@ static int adopt(struct keeper *k, int dir, struct policy *next, struct pale_err
     const char *key = policy_needs_start(&k->policy, next, k->wayout.source.fd >= 0);
     if (key)
         return err_set(
-            e, PALE_BUSY,
+            e, PALE_CONFLICT,
             "box %s runs, and %s changes between two starts: `pale stop %s` first. Rules of a network that it has change at any time",
             k->name, key, k->name);
     struct json *j = audit_begin(&k->audit, amend_event(&k->policy, next));

@@ -28,6 +28,8 @@
 
 extern char **environ;
 
+#define ERROR_SHARE_LEAST 4096u
+
 /* A year; more is for ever, and must not overflow a clock. */
 #define TIMEOUT_MAX_MS (366ull * 24 * 3600 * 1000)
 
@@ -105,6 +107,8 @@ static struct kjob *job_new(struct client *c, const struct msg_exec *m)
     j->log.fd = -1;
     j->detached = m->flags & EXEC_DETACH;
     j->lasts = m->flags & (EXEC_DETACH | EXEC_LAST);
+    j->once = m->flags & (EXEC_ONCE | EXEC_BRIEF);
+    j->brief = m->flags & EXEC_BRIEF;
     j->tty = m->flags & EXEC_TTY;
     j->takes_input = m->flags & (EXEC_STDIN | EXEC_TTY);
     j->timeout_ms = m->timeout_ms;
@@ -185,9 +189,10 @@ static int admit(struct kjob *j, struct msg_exec *m, struct pale_err *e)
         return r;
     if ((r = request_audit(j, m, "exec", NULL, e)) < 0)
         return r;
-    m->flags &= ~(uint64_t)(EXEC_DETACH | EXEC_LAST);
+    m->flags &= ~(uint64_t)(EXEC_DETACH | EXEC_LAST | EXEC_ONCE | EXEC_BRIEF);
     m->user = m->label = m->key = "";
     m->timeout_ms = 0;
+    m->heldc = 0; /* the log has them */
     record_start(&w, mem, sizeof(mem));
     msg_exec_write(m, &w);
     if (w.full)
@@ -309,6 +314,13 @@ static size_t output_kept(const struct keeper *k, uint64_t before, size_t n)
     return before >= most ? 0 : (size_t)(most - before);
 }
 
+/* So much of standard error is kept in any case, beside the bound if standard output has filled that: it is where the reason stands. */
+static uint64_t error_share(const struct keeper *k)
+{
+    uint64_t share = k->policy.limits[LIMIT_OUTPUT].value / 16;
+    return share < ERROR_SHARE_LEAST ? ERROR_SHARE_LEAST : share;
+}
+
 bool work_holds_output(const struct keeper *k)
 {
     uint64_t most = k->policy.limits[LIMIT_OUTPUT].value;
@@ -317,7 +329,14 @@ bool work_holds_output(const struct keeper *k)
 
 void work_output(struct kjob *j, bool is_err, const uint8_t *p, size_t n)
 {
-    size_t keep = output_kept(j->k, j->out_bytes, n);
+    size_t keep = output_kept(j->k, j->out_bytes - j->err_beside, n);
+    if (is_err && keep < n && j->err_bytes + keep < error_share(j->k)) {
+        uint64_t room = error_share(j->k) - j->err_bytes - keep;
+        size_t more = n - keep < room ? n - keep : (size_t)room;
+        j->err_beside += more;
+        keep += more;
+    }
+    j->err_bytes += is_err ? keep : 0;
     j->window_used += n;
     j->out_bytes += keep;
     j->dropped_bytes += n - keep;
@@ -336,6 +355,8 @@ void work_tell_result(struct client *c, struct kjob *j)
     msg_result_write(&j->result, &w);
     c->job = NULL;
     j->client = NULL;
+    if (j->once && (!j->brief || j->out_bytes <= EXEC_BRIEF_BYTES))
+        joblog_release(j);
     client_send(c, TELL_RESULT, mem, w.len);
     client_finish(c);
 }

@@ -8,11 +8,12 @@
 #include <string.h>
 
 #include "ops/talk.h"
-#include "ops/base64.h"
+#include "base/base64.h"
 #include "ops/ops.h"
 #include "ops/shown.h"
+#include "wire/result_json.h"
 
-#define BUFFERED_MAX (1u << 20) /* of each stream in a buffered answer; a stream has no such bound */
+#define BUFFERED_MAX EXEC_BRIEF_BYTES /* of each stream in a buffered answer; a stream has no such bound */
 #define FEED_HIGH (4u * STDIN_WINDOW)
 
 struct exec {
@@ -95,6 +96,9 @@ static int write_request(struct call *c, struct exec *x, struct pale_err *e)
     memset(&m, 0, offsetof(struct msg_exec, argv));
     int r = take_input(c, x, e);
     m.flags = EXEC_LAST | (x->takes_input ? EXEC_STDIN : 0) | (call_number(c, "merge", 0) ? EXEC_SHARE : 0);
+    /* Who has no key and gets the answer cannot ask for it again. */
+    if (!x->detach && !c->key[0])
+        m.flags |= x->streamed ? EXEC_ONCE : EXEC_BRIEF;
     if (call_number(c, "tty", 0)) {
         m.flags |= EXEC_TTY | EXEC_STDIN;
         m.rows = (uint16_t)call_number(c, "rows", 24);
@@ -242,7 +246,7 @@ static void take_result(struct exec *x, const struct frame *f)
     if (x->streamed)
         json_text(&j, "event", "exit");
     json_u64(&j, "job", x->job);
-    shown_result(&j, &r);
+    result_json(&j, &r);
     if (!x->streamed) {
         json_u64(&j, "cut_bytes", x->cut + x->missed);
         named_bytes(&j, "stdout", &x->out);

@@ -29,6 +29,7 @@ void op_health(struct call *c)
     if (c->who.scope == CALLER_OPERATOR) {
         json_u64(&j, "live", c->world->fleet.live);
         json_u64(&j, "pid", (uint64_t)getpid());
+        json_text(&j, "state_dir", c->world->fleet.state_dir);
     }
     json_end_object(&j);
     call_json(c, &b);

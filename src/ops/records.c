@@ -50,7 +50,7 @@ void op_audit(struct call *c)
 {
     struct pale_err e;
     struct stat st;
-    char header[200], head[96];
+    char header[240], head[128];
     uint64_t offset = call_number(c, "offset", 0);
     const struct core_box *b = talk_find(c);
     if (!b)

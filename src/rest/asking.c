@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "base/weak.h"
 #include "ops/world.h"
 #include "rest/access.h"
 #include "rest/reply.h"
@@ -105,6 +107,22 @@ static int check_share(struct conn *c, const struct caller *who)
     return reply_refuse(c, 429, &e, ""), -1;
 }
 
+/* A client of this host says which state folder it means: what it would ask for is not here if that is another. */
+static int check_state(struct conn *c, const struct http_head *h)
+{
+    struct pale_err e;
+    const struct http_text *meant = http_find(h, "pale-state");
+    const struct fleet *f = &c->server->world->fleet;
+    if (!meant || http_is(meant, f->state) || weak_word("own-places"))
+        return 0;
+    err_set(&e, PALE_CONFLICT,
+            "this daemon (pid %d) serves the state folder %s, and yours is another; set XDG_RUNTIME_DIR to another folder for one of the "
+            "two, or "
+            "HOME and XDG_STATE_HOME as they were when it was started",
+            (int)getpid(), f->state_dir);
+    return reply_refuse(c, 421, &e, ""), -1;
+}
+
 static int check_call(struct conn *c, const struct http_head *h, struct call *call)
 {
     struct pale_err e;
@@ -116,7 +134,7 @@ static int check_call(struct conn *c, const struct http_head *h, struct call *ca
         return reply_refuse(c, 403, &e, ""), -1;
     if (access_caller(c->server, c->local, h, &call->who, &status, &e) < 0)
         return reply_refuse(c, e.code == PALE_DENIED ? status : err_http_status(e.code), &e, ""), -1;
-    if (check_share(c, &call->who) < 0)
+    if (check_share(c, &call->who) < 0 || (c->local && check_state(c, h) < 0))
         return -1;
     if (lost)
         return refuse_path(c, lost, allow);

@@ -32,6 +32,7 @@ static const char *reason(unsigned status)
                 {413, "Content Too Large"},
                 {414, "URI Too Long"},
                 {415, "Unsupported Media Type"},
+                {421, "Misdirected Request"},
                 {416, "Range Not Satisfiable"},
                 {417, "Expectation Failed"},
                 {426, "Upgrade Required"},
@@ -42,6 +43,7 @@ static const char *reason(unsigned status)
                 {502, "Bad Gateway"},
                 {503, "Service Unavailable"},
                 {504, "Gateway Timeout"},
+                {507, "Insufficient Storage"},
                 {505, "HTTP Version Not Supported"}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (rows[i].status == status)

@@ -42,17 +42,17 @@
 
 #define STARTER 3
 #define BACKLOG 4096
-#define DEATHS_MAX 8       /* in a row, none of which came to serve */
 #define LIVED_MS 2000      /* one that served so long did not end at once */
 #define PAUSE_DOUBLINGS 9u /* of 10 ms: about five seconds */
+#define ASKED_PAUSE_MS 250 /* since the last start, if somebody asks */
 #define END_WAIT_MS 5000   /* for paled to finish what it sends */
 #define DEEDS_MAX 256      /* at once */
 #define LOG_FILE "paled.log"
 
 struct steward {
-    int starter;             /* who waits for us to be ready; -1 */
-    int lock, listener, tcp; /* -1: none */
-    bool made_socket;        /* else systemd did, and keeps it */
+    int starter;                    /* who waits for us to be ready; -1 */
+    int lock, claim, listener, tcp; /* -1: none */
+    bool made_socket;               /* else systemd did, and keeps it */
     struct daemon_paths paths;
     unsigned port;
     char program[PATH_BYTES_MAX];
@@ -164,20 +164,10 @@ static int stage_settle(struct steward *s, int argc, char **argv, struct pale_er
     return r < 0 ? r : daemon_paths(&s->paths, e);
 }
 
-/* Needs: the runtime folder. Of all who start at once, one gets the lock; it is held until the process ends. */
+/* Needs: the runtime folder and the state folder. Of all who start at once, one gets the locks; they are held until the process ends. */
 static int stage_lock(struct steward *s, struct pale_err *e)
 {
-    char pid[32];
-    own_fd fd = open(s->paths.lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_os(e, "open %s", s->paths.lock);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "another daemon serves already") : err_os(e, "lock %s", s->paths.lock);
-    int n = snprintf(pid, sizeof(pid), "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, pid, (size_t)n, 0) != n)
-        return err_os(e, "write %s", s->paths.lock);
-    s->lock = take_fd(&fd);
-    return 0;
+    return daemon_lock(&s->paths, &s->lock, &s->claim, e);
 }
 
 /* Needs: the lock: a socket that is there is a dead daemon's. */
@@ -313,6 +303,7 @@ static void begin_deed(struct steward *s, int fd)
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     own_close(&s->lock);
+    own_close(&s->claim);
     own_close(&s->listener);
     own_close(&s->tcp);
     own_close(&s->link);
@@ -339,15 +330,19 @@ static bool hear(struct steward *s)
     else if (text[0] == 'e') {
         struct pale_err e;
         err_set(&e, PALE_OS, "%.600s", text + 1);
-        give_up(s, &e);
+        /* One that has served before is tried again: a full disk has room again some day. */
+        if (s->ready)
+            say(e.text);
+        else
+            give_up(s, &e);
     }
     return true;
 }
 
 /* --- the loop --- */
 
-/* 0: go on; else the exit status. One that never came to serve is not tried for ever; one that served is started again always, and
- * the more slowly the sooner it ends by itself. */
+/* 0: go on; else the exit status. One that never came to serve is not tried again by itself; once one has served, another is started
+ * always, the more slowly the sooner it ends by itself, and at once when somebody asks for it. */
 static int paled_ended(struct steward *s, int status)
 {
     char text[120];
@@ -362,7 +357,7 @@ static int paled_ended(struct steward *s, int status)
     say(text);
     bool own_doing = !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL;
     s->deaths = s->serves && (!own_doing || clock_ms() - s->started_ms > LIVED_MS) ? 0 : s->deaths + 1;
-    if (!s->serves && (!s->ready || s->deaths > DEATHS_MAX)) {
+    if (!s->serves && !s->ready) {
         err_set(&e, PALE_GONE, "%s before it served; see %s", text, s->paths.log);
         return give_up(s, &e);
     }
@@ -401,13 +396,22 @@ static int take_signals(struct steward *s)
     return result;
 }
 
+/* A client that waits while none serves is reason enough to start one. */
+static void mind_clients(struct steward *s)
+{
+    struct pollfd asked = {.fd = s->listener, .events = POLLIN};
+    int64_t soonest = s->started_ms + ASKED_PAUSE_MS;
+    if (s->start_ms > soonest && poll(&asked, 1, 0) > 0)
+        s->start_ms = soonest;
+}
+
 /* How long to wait for something to happen. */
 static int patience(const struct steward *s)
 {
     if (s->ending)
         return 100;
     int64_t left = s->paled > 0 ? -1 : s->start_ms - clock_ms();
-    return s->paled > 0 ? -1 : left > 0 ? (int)left : 0;
+    return s->paled > 0 ? -1 : left > ASKED_PAUSE_MS ? ASKED_PAUSE_MS : left > 0 ? (int)left : 0;
 }
 
 static int run(struct steward *s)
@@ -428,6 +432,8 @@ static int run(struct steward *s)
         int r = take_signals(s);
         if (r != 0)
             return r;
+        if (s->paled <= 0)
+            mind_clients(s);
         if (!s->ending && s->paled <= 0 && clock_ms() >= s->start_ms && start_paled(s, &e) < 0)
             return give_up(s, &e);
     }
@@ -436,7 +442,7 @@ static int run(struct steward *s)
 
 int main(int argc, char **argv)
 {
-    static struct steward s = {.starter = -1, .lock = -1, .listener = -1, .tcp = -1, .link = -1, .home = -1};
+    static struct steward s = {.starter = -1, .lock = -1, .claim = -1, .listener = -1, .tcp = -1, .link = -1, .home = -1};
     struct pale_err e;
     if (stage_settle(&s, argc, argv, &e) < 0 || stage_lock(&s, &e) < 0 || stage_log(&s, &e) < 0 || stage_sockets(&s, &e) < 0 ||
         stage_signals(&s, &e) < 0 || start_paled(&s, &e) < 0)

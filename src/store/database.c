@@ -3,8 +3,9 @@
  *
  * How it works: whoever opens holds a lock on the folder, so that one process judges, makes or migrates at a time. A file is first
  * opened to read and judged: whose it is, which version, whether its pages fit together. Nobody has it open if there is neither a
- * -wal nor a -shm beside it; then it is read as immutable, which makes neither. Else the truth is in both files, and it is read with
- * SQLite's locks through the -wal (a -shm may appear, which holds no data). Only what passes is opened to write.
+ * -wal nor a -shm beside it; then it is read as immutable, which makes neither. Else the truth is in both files, and it is read through
+ * the -wal, with the file locked and nothing brought home. Only what passes is opened to write. Who has it open has it alone, and nothing
+ * of it is mapped: a write that finds no room is an error, and no signal.
  *
  * A new file is made in memory and gets its name when it is whole and on the disk: no crash leaves half of one, so an empty
  * file is a loss to be told and not a database to be filled. From birth it is in WAL mode: a process killed at any instant loses
@@ -32,7 +33,6 @@
 #include "base/path.h"
 #include "base/quote.h"
 
-#define BUSY_MS 1000
 #define LOCK_TRIES 500
 #define LOCK_PAUSE_MS 10
 #define SUFFIX_MAX 8 /* "-journal" */
@@ -56,7 +56,7 @@ static enum pale_code code_of(int rc)
     case SQLITE_LOCKED:
         return PALE_BUSY;
     case SQLITE_FULL:
-        return PALE_LIMIT;
+        return PALE_NO_SPACE;
     case SQLITE_NOMEM:
         return PALE_NO_MEMORY;
     case SQLITE_CORRUPT:
@@ -86,6 +86,8 @@ int database_error(sqlite3 *db, int rc, struct pale_err *e, const char *fmt, ...
     enum pale_code code = code_of(rc);
     const char *text = db ? sqlite3_errmsg(db) : sqlite3_errstr(rc);
     int os = db && code == PALE_OS ? sqlite3_system_errno(db) : 0;
+    if (os == ENOSPC || os == EDQUOT)
+        code = PALE_NO_SPACE;
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(phrase, sizeof(phrase), fmt, ap);
@@ -207,7 +209,7 @@ static const struct {
     {SQLITE_LIMIT_TRIGGER_DEPTH, 1},    /* there are none */
 };
 
-/* Memory: 256 KiB of pages, sorting in memory, nothing mapped but the index of the -wal. What is deleted is overwritten, whatever
+/* Memory: 256 KiB of pages, sorting in memory, nothing mapped. What is deleted is overwritten, whatever
  * the distribution's default. The -wal is brought home at 1 MiB. */
 static const char settings[] = "PRAGMA cache_size=-256; PRAGMA mmap_size=0; PRAGMA temp_store=MEMORY; PRAGMA cell_size_check=ON;"
                                "PRAGMA secure_delete=ON; PRAGMA synchronous=NORMAL; PRAGMA wal_autocheckpoint=256;"
@@ -219,7 +221,9 @@ static int connect_to(const char *name, int flags, sqlite3 **ret, struct pale_er
     int rc = sqlite3_open_v2(name, &db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE, NULL);
     if (rc != SQLITE_OK)
         return database_error(db, rc, e, "open");
-    sqlite3_busy_timeout(db, BUSY_MS);
+    /* Before the first look at a -wal: its index then lies in memory of our own, and not in a mapped file, which ends the process when
+     * the disk is full. Nobody else has the file open meanwhile. */
+    rc = sqlite3_exec(db, "PRAGMA locking_mode=EXCLUSIVE", NULL, NULL, NULL);
     for (size_t i = 0; i < sizeof(locks) / sizeof(locks[0]) && rc == SQLITE_OK; i++)
         rc = sqlite3_db_config(db, locks[i].op, locks[i].value, NULL);
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
@@ -314,7 +318,7 @@ static int judge(const struct place *p, struct pale_err *e)
     own_database *db = NULL;
     int r = p->is_shared ? 0 : address(p->path, &uri, e);
     if (r == 0 && p->is_shared)
-        r = connect_to(p->path, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOFOLLOW, &db, e);
+        r = connect_to(p->path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, &db, e); /* only so can it be had alone */
     else if (r == 0)
         r = connect_to(buf_text(&uri), SQLITE_OPEN_READONLY | SQLITE_OPEN_NOFOLLOW | SQLITE_OPEN_URI, &db, e);
     if (r == 0 && sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL) != SQLITE_OK)
@@ -414,6 +418,20 @@ static int open_to_write(const struct place *p, sqlite3 **ret, struct pale_err *
     return 0;
 }
 
+/* Whoever has it may be about to end: the daemon before this one, for the last of its clients. */
+static int open_alone(const struct place *p, sqlite3 **ret, struct pale_err *e)
+{
+    const struct timespec pause = {.tv_nsec = LOCK_PAUSE_MS * 1000000L};
+    for (int tries = 0;; tries++) {
+        int r = judge(p, e);
+        if (r == 0)
+            r = open_to_write(p, ret, e);
+        if (r != -PALE_BUSY || tries == LOCK_TRIES)
+            return r;
+        nanosleep(&pause, NULL);
+    }
+}
+
 int database_open(const char *path, const struct database_kind *kind, sqlite3 **ret, struct pale_err *e)
 {
     struct place p = {.kind = kind};
@@ -428,9 +446,7 @@ int database_open(const char *path, const struct database_kind *kind, sqlite3 **
         p.is_shared = false;
     }
     if (r == 0)
-        r = judge(&p, e);
-    if (r == 0)
-        r = open_to_write(&p, ret, e);
+        r = open_alone(&p, ret, e);
     if (r < 0 && e)
         (void)err_prefix(e, "%s %s", kind->what, path);
     return r;

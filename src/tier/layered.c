@@ -275,6 +275,9 @@ static int join_part(const struct wall_plan *plan, const struct layered *l, int 
     /* The kernel closes its working folder to everyone, and the user could not remove the box's folder. */
     char work[40];
     snprintf(work, sizeof(work), "%s/work", j.work);
+    if (fchmodat(bench, work, 0700, 0) < 0 && errno == ENOENT)
+        return err_set(e, PALE_NO_SPACE, "the kernel found no room for the working folder of the box's %s: the disk is full",
+                       wall_part_names[part]);
     if (fchmodat(bench, work, 0700, 0) < 0)
         return err_os(e, "open the working folder of the box's %s", wall_part_names[part]);
     if (!few && umount2(BENCH_JOINED, MNT_DETACH) < 0)

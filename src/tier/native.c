@@ -306,8 +306,9 @@ static int settle(const struct wall_plan *plan, struct pale_err *e)
 {
     if (setsid() < 0)
         return err_os(e, "leave the host's session");
-    /* With a range, the builder is the box's root, which commands are not. With one id the kernel keeps our groups. */
-    if (plan->ids.kind == IDS_RANGE && (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
+    /* With a range, the builder is the box's root, which commands are not. With one id the kernel keeps our groups; else they are given up
+     * when the user's folders are open, some of which may be reached by a group alone (root_open_sources). */
+    if (plan->ids.kind == IDS_RANGE && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
         return err_os(e, "become the box's supervisor");
     /* The host's root is nobody there; an ordinary user is the box's one id already. */
     if (plan->image_root &&

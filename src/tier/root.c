@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <grp.h>
 #include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -144,9 +145,26 @@ int root_open_private_sources(const struct wall_plan *plan, struct root_sources 
     return r;
 }
 
+struct opening {
+    const struct wall_plan *plan;
+    struct root_sources *sources;
+};
+
+static int open_now(void *arg, struct pale_err *e)
+{
+    const struct opening *o = arg;
+    return root_open_private_sources(o->plan, o->sources, e);
+}
+
 int root_open_sources(const struct wall_plan *plan, struct root_sources *s, struct pale_err *e)
 {
-    return root_open_private_sources(plan, s, e);
+    /* The box's root has no power over what belongs to a group that is not mapped; the user has. */
+    bool as_user = plan->ids.kind == IDS_RANGE && plan->ids.by_helper;
+    struct opening o = {plan, s};
+    int r = as_user ? root_as_user(plan, open_now, &o, e) : open_now(&o, e);
+    if (r == 0 && plan->ids.kind == IDS_RANGE && setgroups(0, NULL) < 0)
+        r = err_os(e, "give up the host's groups");
+    return r;
 }
 
 int root_make_dirs(int root, const char *rel, size_t len, struct pale_err *e)
@@ -357,34 +375,44 @@ int root_attach_scratch(const struct wall_plan *plan, int root, int scratch, con
     return r;
 }
 
-/* The project's .pale holds other boxes' homes: no box sees any of it. */
-static int cover_project(const struct wall_plan *plan, int root, struct pale_err *e)
+/* Covers a folder of the box by an empty one, if it is there. */
+static int cover(const struct wall_plan *plan, int root, const char *target, struct pale_err *e)
 {
-    const struct policy *p = plan->policy;
-    char path[PATH_BYTES_MAX];
-    if (!path_join(path, sizeof(path), p->project_path + 1, ".pale"))
-        return err_set(e, PALE_BAD_INPUT, "path too long: %s", p->project_path);
-    own_fd pale = fd_open_beneath(root, path, O_PATH | O_DIRECTORY, 0);
-    if (pale < 0)
-        return 0;
+    own_fd there = fd_open_beneath(root, target + 1, O_PATH | O_DIRECTORY, 0);
+    if (there < 0)
+        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : err_os(e, "hide %s", target);
     own_fd empty = mounts_copy(root, plan->image_root ? &IMAGEROOT_EMPTY[1] : "etc/skel", e);
-    return empty < 0 ? empty : mounts_attach(empty, root, path, e);
+    return empty < 0 ? empty : mounts_attach(empty, root, target + 1, e);
+}
+
+/* A .pale tells of other boxes: no box sees any of it, neither that of a folder it is shown nor those of projects further down. */
+static int cover_projects(const struct wall_plan *plan, const struct root_sources *s, int root, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    int r = 0;
+    for (size_t i = 0; r == 0 && i < s->count; i++) {
+        if (!s->mounts[i].is_dir || !path_join(path, sizeof(path), s->mounts[i].target, ".pale"))
+            continue;
+        bool is_own = plan->policy->project_path && strcmp(s->mounts[i].target, plan->policy->project_path) == 0;
+        if (is_own || !weak_word("projects"))
+            r = cover(plan, root, path, e);
+    }
+    for (size_t i = 0; r == 0 && i < plan->hidden_count && !weak_word("projects"); i++)
+        r = cover(plan, root, plan->hidden[i], e);
+    return r;
 }
 
 int root_attach_user_mounts(const struct wall_plan *plan, int root, struct root_sources *s, int project_fd, struct pale_err *e)
 {
-    const struct policy *p = plan->policy;
     int r = 0;
     for (size_t i = 0; r == 0 && i < s->count; i++) {
         r = mounts_attach(s->mounts[i].fd >= 0 ? s->mounts[i].fd : project_fd, root, s->mounts[i].target + 1, e);
         if (r < 0 && is_inside_another(s, i))
             err_prefix(e, "%s lies inside another mounted folder and must exist there", s->mounts[i].target);
     }
-    if (is_weak(plan->weaken, WEAKEN_GUARD))
+    if (r < 0 || is_weak(plan->weaken, WEAKEN_GUARD))
         return r;
-    if (r == 0 && p->project != PROJECT_NONE && p->project_path)
-        r = cover_project(plan, root, e);
-    return r;
+    return cover_projects(plan, s, root, e);
 }
 
 int root_hang(int root, struct pale_err *e)

@@ -38,6 +38,9 @@ struct wall_plan {
     const char *init_path;  /* pale-init */
     uint64_t scratch_bytes; /* size of a memory scratch; 0: the kernel's default */
     uint64_t weaken;        /* test builds only */
+    /* Folders of the box that are covered by an empty one where they are: each project's .pale in what it is shown. */
+    char *const *hidden;
+    size_t hidden_count;
     /* The box's layers and its cgroup are another's still: the builder goes as far as it can without, until wall_take_layers and
      * wall_admit. */
     bool ahead;

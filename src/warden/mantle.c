@@ -14,13 +14,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "base/limits.h"
 #include "base/own.h"
+#include "base/weak.h"
 #include "confine/kernel.h"
 #include "confine/mounts.h"
 #include "confine/seccomp.h"
@@ -43,6 +46,7 @@ struct answer {
 /* What the process has in hand. */
 struct side {
     int fd, user_fd, mount_fd, proc_fd, project_fd;
+    int empty_fd; /* an empty folder of the box's root; -1: there is none */
     const char *project;
 };
 
@@ -64,10 +68,20 @@ static int open_at(const struct side *s, const char *path, struct pale_err *e)
     return fd < 0 ? err_os(e, "guard %s", path) : fd;
 }
 
-/* Binds what stands at path over itself. */
+/* The .pale of a project: what boxes of other projects have there is nobody's to read. */
+static bool is_hidden(const struct side *s, int fd, const char *path)
+{
+    static const char word[] = ".pale";
+    const char *slash = strrchr(path, '/');
+    struct statx st;
+    return s->empty_fd >= 0 && strcasecmp(slash ? slash + 1 : path, word) == 0 &&
+           syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_TYPE, &st) == 0 && S_ISDIR(st.stx_mode);
+}
+
+/* Binds what stands at path over itself, or, if it is to be hidden, an empty folder. */
 static int bind_over(const struct side *s, const char *path, struct pale_err *e)
 {
-    char name[32];
+    char name[32], from[32];
     for (int i = 0; i < TRIES; i++) {
         own_fd at = open_at(s, path, e);
         if (at < 0)
@@ -75,7 +89,8 @@ static int bind_over(const struct side *s, const char *path, struct pale_err *e)
         if (is_mount(at))
             return 0;
         snprintf(name, sizeof(name), "self/fd/%d", at);
-        if (mount(name, name, NULL, MS_BIND | MS_REC, NULL) < 0)
+        snprintf(from, sizeof(from), "self/fd/%d", is_hidden(s, at, path) ? s->empty_fd : at);
+        if (mount(from, name, NULL, MS_BIND | MS_REC, NULL) < 0)
             return err_os(e, "guard %s", path);
     }
     return err_set(e, PALE_BUSY, "guard %s: it is moved about without end", path);
@@ -119,6 +134,13 @@ static int enter(struct side *s, struct pale_err *e)
     own_fd root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root < 0 || (s->project_fd = fd_open_beneath(root, s->project + 1, O_PATH | O_DIRECTORY, 0)) < 0)
         return err_os(e, "open the project in the box");
+    s->empty_fd = fd_open_beneath(root, "dev/.empty", O_PATH | O_DIRECTORY, 0);
+    if (s->empty_fd < 0)
+        s->empty_fd = fd_open_beneath(root, "etc/skel", O_PATH | O_DIRECTORY, 0);
+    if (s->empty_fd < 0)
+        return err_os(e, "open an empty folder of the box");
+    if (weak_word("projects"))
+        own_close(&s->empty_fd);
     own_close(&s->user_fd);
     own_close(&s->mount_fd);
     if (fchdir(s->proc_fd) < 0)
@@ -163,7 +185,7 @@ int mantle_start(struct mantle *l, int user_fd, int mount_fd, const char *projec
         return err_os(e, "make a socket pair");
     pid_t pid = fork();
     if (pid == 0) {
-        struct side s = {.user_fd = user_fd, .mount_fd = mount_fd, .project_fd = -1, .project = project};
+        struct side s = {.user_fd = user_fd, .mount_fd = mount_fd, .project_fd = -1, .empty_fd = -1, .project = project};
         s.fd = fcntl(pair[1], F_DUPFD_CLOEXEC, 32);
         s.proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
         for (int fd = 0; fd < 32; fd++)

@@ -127,11 +127,13 @@ enum deed_kind {
     DEED_GUARD_DROP,
     DEED_IMAGE_BUILD, /* of a tar or an OCI archive parts follow, the last of them empty */
     DEED_EXPORT,
-    DEED_IMPORT,  /* parts follow, the last of them empty */
-    DEED_CUT,     /* count 1: cut it off from every network; 0: take that back */
-    DEED_PANIC,   /* the same of every box */
-    DEED_VERDICT, /* to question `name` about the host in `sets`, port `count`: yes if `force`; `form`: the scope, for_ms: how long it
-                     stands */
+    DEED_IMPORT,   /* parts follow, the last of them empty */
+    DEED_CUT,      /* count 1: cut it off from every network; 0: take that back */
+    DEED_PANIC,    /* the same of every box */
+    DEED_VERDICT,  /* to question `name` about the host in `sets`, port `count`: yes if `force`; `form`: the scope, for_ms: how long it
+                      stands */
+    DEED_COMPARE,  /* is the box `name` what DEED_MAKE would make of the same order? Else PALE_EXISTS */
+    DEED_UNLANDED, /* has a project for review work that has not landed? Then PALE_CONFLICT */
     DEED_KIND_END
 };
 
@@ -178,6 +180,8 @@ struct msg_deed_done {
 void msg_deed_done_write(const struct msg_deed_done *m, struct record_writer *w);
 bool msg_deed_done_parse(const void *p, size_t n, struct msg_deed_done *ret);
 
+#define EXEC_BRIEF_BYTES (1u << 20)
+
 enum exec_flag {
     EXEC_TTY = 1,
     EXEC_STDIN = 2,
@@ -185,7 +189,9 @@ enum exec_flag {
     EXEC_BUILTIN = 8, /* argv[0] names a function of pale-init, run under the command's own confinement */
     EXEC_SHARE = 16,  /* stderr goes where stdout goes */
     EXEC_LAST = 32,   /* client to keeper only: it outlives this connection, and its output is kept for who attaches */
-    EXEC_FLAGS_ALL = 63,
+    EXEC_ONCE = 64,   /* with EXEC_LAST: nobody comes back for its output, which is let go once this client has it */
+    EXEC_BRIEF = 128, /* … if it is no more than EXEC_BRIEF_BYTES: of more this client has the beginning */
+    EXEC_FLAGS_ALL = 255,
 };
 
 struct msg_exec {
@@ -198,7 +204,9 @@ struct msg_exec {
     const char *cwd;     /* "" : the default */
     const char *label;   /* to a keeper: what the audit shows for a builtin */
     const char *key;     /* to a keeper, with EXEC_LAST: the same request with the same key is the same command; "": none */
-    size_t argc, envc;   /* before the long lists, of which mostly the first page alone is used */
+    size_t heldc;        /* to a keeper: variables of the host that were held back, for its log */
+    const char *held[ENV_HELD_MAX];
+    size_t argc, envc; /* before the long lists, of which mostly the first page alone is used */
     const char *argv[EXEC_STRINGS_MAX + 1];
     const char *env[EXEC_STRINGS_MAX + 1]; /* "NAME=value" */
 };

@@ -83,6 +83,24 @@ static uint32_t length_in(const uint8_t head[FRAME_HEAD])
     return (uint32_t)head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 | (uint32_t)head[3] << 24;
 }
 
+void spool_drop(struct spool *s)
+{
+    uint8_t head[FRAME_HEAD];
+    if (s->fd < 0)
+        return; /* a page of memory is no room to be had */
+    for (; s->begin < s->end && get(s, s->begin, head, sizeof(head)); s->begin += FRAME_HEAD + length_in(head))
+        s->lost += length_in(head);
+    s->begin = s->base = s->end;
+    if (ftruncate(s->fd, 0) < 0)
+        s->broken = true;
+}
+
+uint64_t spool_stored(const struct spool *s)
+{
+    uint64_t n = s->end - s->base;
+    return s->fd < 0 ? 0 : n < s->cap ? n : s->cap;
+}
+
 static bool drop_first(struct spool *s)
 {
     uint8_t head[FRAME_HEAD];
@@ -185,7 +203,7 @@ bool spool_resume(struct spool *s, const struct spool_kept *k, const void *p, si
         return false;
     if (n > 0)
         memcpy(s->mem, p, n);
-    s->begin = k->begin;
+    s->begin = s->base = k->begin;
     s->end = k->end;
     s->lost = k->lost;
     return true;

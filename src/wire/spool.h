@@ -18,6 +18,7 @@ struct spool {
     int fd;       /* -1 while memory suffices */
     uint8_t *mem;
     uint64_t begin, end; /* of what is kept; positions count every byte ever put in */
+    uint64_t base;       /* where the file was begun, or begun anew: nothing before lies in it */
     uint64_t lost;       /* output bytes before begin */
     bool broken;         /* the disk refused: what was kept by then stays readable */
 };
@@ -31,6 +32,12 @@ struct spool_mark {
 void spool_init(struct spool *s, const char *dir, uint64_t number, uint64_t cap);
 void spool_done(struct spool *s); /* the file stays */
 void spool_forget(struct spool *s);
+
+/* Lets go of what it has; readers are told what they missed. It may go on. */
+void spool_drop(struct spool *s);
+
+/* Bytes on the disk. */
+uint64_t spool_stored(const struct spool *s);
 
 /* Keeps a piece of output; false if it could not. */
 bool spool_add(struct spool *s, uint8_t type, const void *p, size_t n);

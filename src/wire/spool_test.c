@@ -172,6 +172,34 @@ static void what_cannot_fit_is_refused_and_nothing_is_lost(void **state)
     spool_done(&s);
 }
 
+/* A reader is told what was let go before it came to it, and gets what comes then, round and round. */
+static void what_is_let_go_takes_no_room_and_is_told_as_missed(void **state)
+{
+    (void)state;
+    struct spool s;
+    struct spool_mark early = {0}, late = {0};
+    uint64_t total = 0, missed = 0;
+    spool_init(&s, dir, 9, CAP);
+    for (int round = 0; round < 5; round++) {
+        while (spool_stored(&s) < (round % 2 ? CAP : CAP / 2))
+            add(&s, &total, PIECE - (unsigned)round);
+        spool_seek(&s, total - 10, &late);
+        spool_drop(&s);
+        assert_int_equal(spool_stored(&s), 0);
+        uint8_t block[FRAME_HEAD + PIECE];
+        assert_int_equal(spool_read(&s, &early, block, sizeof(block), &missed), 0);
+        assert_int_equal(early.bytes, total);
+        assert_true(missed > 0);
+        for (int i = 0; i < 3; i++)
+            add(&s, &total, 100);
+        assert_int_equal(spool_stored(&s), 3 * (FRAME_HEAD + 100));
+        assert_int_equal(drain(&s, &early, sizeof(block)), 0); /* nothing missed */
+        assert_int_equal(early.bytes, total);
+    }
+    spool_forget(&s);
+    assert_false(has_file(9));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -180,6 +208,7 @@ int main(void)
         cmocka_unit_test(seek_finds_the_frame_of_a_byte),
         cmocka_unit_test(a_disk_that_refuses_ends_the_keeping),
         cmocka_unit_test(what_cannot_fit_is_refused_and_nothing_is_lost),
+        cmocka_unit_test(what_is_let_go_takes_no_room_and_is_told_as_missed),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -48,7 +48,7 @@ AUDIT = [Case(f"audit-{how}", "G8", 20, (), switches("audit-chain"), scene=scene
          for how in ("edited", "removed", "cut", "swapped", "doubled", "emptied", "torn")]
 CHECK = switches("policy-check")
 POLICY = [
-    *[Case(f"refuse-{n}", "G3", 21, ("say", "it runs"), CHECK, flags=flags, judge="refused", peer=False) for n, flags in {
+    *[Case(f"refuse-{n}", "G3", 21, ("say", "it runs"), CHECK | (switches("own-places") if n == "write-home" else set()), flags=flags, judge="refused", peer=False) for n, flags in {
         "tier-gvisor": ("--tier", "gvisor"), "tier-microvm": ("--tier", "microvm"),
         "read-run": ("--read", "/run"),
         "write-usr": ("--write", "/usr"), "volume-over-etc": ("--volume", "{dir}:/etc/skel"), "volume-over-usr": ("--volume", "{dir}:/usr/share"),
@@ -62,6 +62,9 @@ POLICY = [
         "slash": "a/b", "upper": "UPPER", "escape": "a\x1b[1m", "percent": "%2e%2e", "lookalike": "b\u043ex", "space": "a b"}.items()],
     *[Case(f"own-place-{w}", "G3", 21, (), CHECK | switches("own-places"), off=CHECK, scene=scenes.own_place(w), peer=False) for w in ("state", "above", "runtime", "boxes")],
     *[Case(f"shared-folder-{r}", "C7", 15, (), switches("claims"), scene=scenes.shared_folder(r), peer=False) for r in ("same", "below", "above", "alias")],
+    Case("shared-folder-moved", "C7", 15, (), switches("claim-moved"), scene=scenes.shared_folder("moved"), peer=False),
+    Case("shared-folder-runtime", "C7", 15, (), switches("claim-marks"), scene=scenes.shared_folder("runtime"), peer=False),
+    *[Case(f"other-project-{h}", "C7", 24, (), switches("projects"), scene=scenes.other_project(h), peer=False) for h in ("read", "write", "volume", "live", "review")],
     Case("release-ignores-switches", "A12", 25, (), switches("seccomp"), scene=scenes.release_ignores_switches, peer=False),
     Case("policy-reader-locked", "G4", 22, (), switches("reader-lock"), scene=scenes.reader_locked, peer=False, needs=(needs.strace,)),
 ]

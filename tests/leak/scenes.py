@@ -153,7 +153,7 @@ def box_name(name):
         done = at.run("create", name)
         new = [p for p in set(at.pale.root.rglob("*")) - before if "audit" not in p.name]
         if done.code == 0:
-            at.undo.append(lambda: at.run("rm", "--global", name))
+            at.undo.append(lambda: at.run("rm", "-f", "--global", name))
         return done.code == 0, f"made {len(new)} names" if done.code == 0 else done.errors.strip()[:100]
     return scene
 
@@ -179,14 +179,44 @@ def shared_folder(relation):
         try:
             if p.stdout.readline() != b"up\n":
                 raise Broken("the first box did not start")
-            path = {"same": at.dir / "d", "below": at.dir / "d" / "sub", "above": at.dir, "alias": at.dir / "alias"}[relation]
-            done = at.attack(flags=("--volume", f"{path}:/mnt/v"), words=("say", "it runs"))
+            path = {"same": at.dir / "d", "below": at.dir / "d" / "sub", "above": at.dir, "alias": at.dir / "alias", "runtime": at.dir / "d" / "sub",
+                    "moved": at.dir / "e"}[relation]
+            env = {}
+            if relation == "moved":
+                path.mkdir()
+                (at.dir / "d").rename(path / "d")
+            elif relation == "runtime":
+                env = {"XDG_RUNTIME_DIR": str(at.pale.root / f"r{at.number}")}
+                os.mkdir(env["XDG_RUNTIME_DIR"], 0o700)
+            done = at.attack(flags=("--volume", f"{path}:/mnt/v"), words=("say", "it runs"), env=env)
             if "LEAK" not in done.text and done.code != 125:
                 raise Broken(repr(done)[-400:])
             return "LEAK" in done.text, last_word(done) or done.errors.strip()[:150]
         finally:
             p.kill()
             p.wait()
+    return scene
+
+
+def other_project(how):
+    """What stands in the .pale of a project within a folder that the box is shown."""
+    def scene(at):
+        inner = at.dir / "outer" / "inner"
+        inner.mkdir(parents=True)
+        done = at.run("create", "--in-project", f"p{at.number}", cwd=inner)
+        if done.code:
+            raise Broken(done.errors.strip()[:200])
+        at.undo.append(lambda: at.run("rm", f"p{at.number}", cwd=inner))
+        told = inner / ".pale" / f"p{at.number}" / "told"
+        told.write_text(at.canary)
+        at.undo.append(lambda: told.unlink())
+        top = str(at.dir / "outer")
+        flags = {"read": ("--read", top), "write": ("--write", top), "volume": ("--volume", f"{top}:{top}"), "live": ("--project", "live", "--project-path", top),
+                 "review": ("--project", "review", "--project-path", top)}[how]
+        done = at.run("run", "-q", "--cwd", "/", *flags, "--", "sh", "-c", f"ls {inner} >/dev/null && echo up; cat {told}")
+        if "up" not in done.text:
+            raise Broken(repr(done)[-400:])
+        return at.canary in done.text, done.errors.strip()[-100:]
     return scene
 
 

@@ -33,7 +33,7 @@ def box_with(pale, *flags):
 def test_memory_asked_for_holds_or_is_refused_with_the_remedy(pale):
     if has_cgroup(pale):
         r = pale.json("run", "--json", "--memory", "64M", "--", "python3", "-c", EAT, expect=137)
-        assert r["oom"] is True and "out of memory: the box's limit is 64MiB" in r["message"]
+        assert r["out_of_memory"] is True and "out of memory: the box's limit is 64MiB" in r["message"]
     else:
         done = pale.run("create", "b", "--memory", "64M")
         assert done.code == 125 and "cannot be held here" in done.errors and "pale doctor" in done.errors
@@ -52,7 +52,7 @@ def test_oom_kills_the_command_not_the_box(pale):
 def test_oom_of_a_grandchild_is_told(pale):
     box = box_with(pale, "--memory", "64M")
     r = pale.json("exec", "--json", box, "--", "sh", "-c", 'python3 -c "$0"; echo after', EAT, expect=0)
-    assert r["oom"] is True and "after" in r["stdout"]
+    assert r["out_of_memory"] is True and "after" in r["stdout"]["data"]
 
 
 def test_inspect_says_who_holds_the_memory(pale, box):
@@ -281,3 +281,20 @@ def test_files_without_bytes_are_limited_too(pale):
     assert 500 < int(done.text.split()[-1]) < 4000, done
     script = "for i in $(seq 1 6); do (i=0; while [ $i -lt 5000 ]; do : > /tmp/f.$BASHPID.$i || exit 1; i=$((i+1)); done) & done; wait; ls /tmp | wc -l"
     assert pale.run("run", "-q", "--", "bash", "-c", script).text == "30000\n", "the usual box has room for many"
+
+
+@pytest.mark.parametrize("way", ["run", "exec", "log"])
+def test_much_output_leaves_room_for_the_reason(pale, way):
+    """What stands on standard error comes, however full standard output was; each of the two is held to its bound."""
+    script = "head -c 3000000 /dev/zero; echo the reason >&2; head -c 3000000 /dev/zero >&2"
+    if way == "run":
+        done = pale.run("run", "-q", "--output", "1M", "--", "sh", "-c", script)
+    else:
+        pale.create("b", "--output", "1M")
+        done = pale.sh("b", script, flags=["-q"])
+    if way == "log":
+        job = pale.ok("exec", "-d", "b", "--", "sh", "-c", script).text.strip()
+        pale.ok("wait", "b", job)
+        done = pale.run("logs", "b", job)
+    assert len(done.out) == 1 << 20
+    assert b"the reason" in done.err and len(done.err) <= (1 << 20) // 16 + 4096, (len(done.err), done.err[-300:])

@@ -440,7 +440,7 @@ def test_the_daemon_shows_and_cuts(field, box, api):
     assert not api.good("DELETE", "/v1/panic")["cut"] and field.get(box, "http://good.test/")
     api.good("PUT", f"/v1/boxes/{box}/policy", {"set": {"network.egress": "good.test=deny"}})
     assert not field.get(box, "http://good.test/")
-    api.bad("PUT", f"/v1/boxes/{box}/policy", {"set": {"limits.memory": "1G"}}, 429, "busy")
+    api.bad("PUT", f"/v1/boxes/{box}/policy", {"set": {"limits.memory": "1G"}}, 409, "conflict")
 
 
 def test_who_may_only_speak_to_a_keeper_cannot_lift(field, box):

@@ -70,7 +70,7 @@ def test_there_and_back_and_never_started(pale):
     pale.ok("rename", "b", "c")
     pale.ok("rename", "c", "b")
     assert pale.info("b")["id"] == old["id"] and pale.exec("b", "true").code == 0
-    assert [r["event"] for r in records(pale, "b")][:2] == ["box.rename", "box.rename"]
+    assert [r["event"] for r in records(pale, "b")][:3] == ["box.made", "box.rename", "box.rename"]
 
 
 def test_what_is_refused_changes_nothing(pale):

@@ -174,7 +174,7 @@ def test_stop_ends_commands_and_keeps_files(api):
 def test_a_box_gets_another_name(api):
     api.make("b")
     api.write("b", "/home/agent/kept", b"kept")
-    api.bad("POST", "/v1/boxes/b/rename", {"name": "c"}, 429, "busy")
+    api.bad("POST", "/v1/boxes/b/rename", {"name": "c"}, 409, "conflict")
     api.good("POST", "/v1/boxes/b/stop")
     api.make("taken", start=False)
     api.bad("POST", "/v1/boxes/b/rename", {"name": "taken"}, 409, "exists")
@@ -249,12 +249,12 @@ def test_exec_cwd_env_user(api, b):
     assert api.out(b, "id -u", user="root") == "0\n"
     api.bad("POST", "/v1/boxes/b/exec", {"command": "id", "user": "no-such-user"}, 400, "bad-input")
     done = api.exec(b, "true", cwd="/no/such/folder")
-    assert done["not_started"] and done["exit"] != 0
+    assert not done["started"] and done["exit"] != 0
 
 
 def test_exec_that_cannot_start(api, b):
     done = api.exec(b, ["/no/such/program"])
-    assert done["exit"] == 127 and done["not_started"]
+    assert done["exit"] == 127 and not done["started"]
 
 
 def test_exec_timeout_ends_the_command_with_all_it_started(api, b):
@@ -474,8 +474,8 @@ def test_policy_is_shown_narrowed_and_changed(api):
 
 def test_policy_of_a_running_box_does_not_change(api, b):
     before = api.good("GET", "/v1/boxes/b/policy")
-    api.bad("PUT", "/v1/boxes/b/policy", {"set": {"limits.memory": "1G"}}, 429, "busy")
-    api.bad("POST", "/v1/boxes/b/policy/narrow", {"set": {"limits.memory": "64M"}}, 429, "busy")
+    api.bad("PUT", "/v1/boxes/b/policy", {"set": {"limits.memory": "1G"}}, 409, "conflict")
+    api.bad("POST", "/v1/boxes/b/policy/narrow", {"set": {"limits.memory": "64M"}}, 409, "conflict")
     assert api.good("GET", "/v1/boxes/b/policy") == before
 
 

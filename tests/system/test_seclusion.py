@@ -3,6 +3,8 @@
 its twin, which gives up nothing, shows that each attempt would have worked."""
 import ctypes
 import os
+import pathlib
+import re
 import signal
 import time
 
@@ -129,3 +131,22 @@ def test_what_is_shipped_has_no_such_hook(pale, project, root):
     box = make(pale, project)
     attempt = Attempt(root, "read")
     assert "secluded" not in pale.ok("diff", box, env=attempt.env).errors
+
+
+def caps_of(pid):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return {k: int(v, 16) for k, v in re.findall(r"^(Cap\w+):\s*(\w+)$", text, re.M)}
+
+
+@pytest.mark.basic
+def test_a_keeper_that_serves_can_end_processes_and_no_more(pale):
+    """Root's kept nearly all capabilities behind its lists."""
+    for name in ("a", "b"):
+        pale.create(name)
+        assert pale.exec(name, "true").code == 0
+    for name in ("a", "b"):
+        caps = caps_of(pale.info(name)["keeper_pid"])
+        most = 1 << 5 if os.geteuid() == 0 else 0  # CAP_KILL
+        assert caps["CapEff"] | caps["CapPrm"] in (0, most) and caps["CapInh"] == caps["CapAmb"] == 0, caps
+        assert os.geteuid() != 0 or caps["CapBnd"] == 0, caps
+        assert pale.exec(name, "sleep", "60", flags=["--timeout", "100ms"]).code == 124
