@@ -86,6 +86,7 @@ class Pale:
             "XDG_RUNTIME_DIR": str(self.root / "run"),
             "LANG": "C.UTF-8",
             "TERM": "xterm",
+            **({"PALE_TEST_TAG": os.environ["PALE_TEST_TAG"]} if "PALE_TEST_TAG" in os.environ else {}),  # whose it is, told by every process of ours
             **env,
         }
         self.children = []
