@@ -17,12 +17,14 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/path.h"
+#include "base/sha256.h"
 #include "box/audit.h"
 #include "box/fork.h"
 #include "box/identity.h"
 #include "box/kept_log.h"
 #include "box/layerdir.h"
 #include "box/life.h"
+#include "box/policymark.h"
 #include "box/removal.h"
 #include "box/stack.h"
 
@@ -79,12 +81,15 @@ static int replace_link(int dir, const char *name, const char *target, struct pa
 
 static int write_policy(int state, const struct policy *p, struct pale_err *e)
 {
+    char digest[SHA256_HEX];
     own_buf text = {0};
     buf_init(&text, POLICY_TEXT_MAX);
     policy_write(p, &text);
     if (text.failed)
         return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
-    return fd_replace_file(state, "policy", text.data, text.len, 0600, true, e);
+    sha256_hex(text.data, text.len, digest);
+    int r = policymark_add(state, digest, e); /* first: whoever is killed between has a policy that is one of the two */
+    return r < 0 ? r : fd_replace_file(state, "policy", text.data, text.len, 0600, true, e);
 }
 
 /* Before the deed. */
