@@ -2,6 +2,7 @@
 """Apply and discard, judged: nothing of the user's may go without being told as a conflict, and nothing of another box may come."""
 import re
 
+from model import bases
 from model.tree import FILE, FOLDER, GONE, LINK, Tree, is_below, read_tree
 from model.world import HIDDEN, Difference, NotNow, State
 
@@ -16,6 +17,13 @@ def review(box):
 
 def plain(path):
     return path.isascii() and path.decode().isprintable()
+
+
+def is_text(path):
+    try:
+        return bool(path.decode())
+    except UnicodeDecodeError:
+        return False
 
 
 def changed_by_box(box, path):
@@ -39,24 +47,31 @@ def judge_path(box, path, before, after, view, row):
         raise Difference(f"{where}, and yet something was done")
 
 
-def landed_as_told(box, after, view, rows):
+def landed_as_told(box, after, rows, judged):
     """Exit 0 says that all of the box's work is now in the project."""
     for path, node in box.up.upper.items():
         is_now = after.get(path)
         if node.kind == GONE:
             good = path not in after
         elif node.kind == FOLDER:
-            good = True
+            good = is_now is None or is_now.kind == FOLDER or path in box.landed or box.known.vague or path in box.known.first
         else:
             good = is_now is not None and (is_now.same(node) or rows.get(path) == "merged" and is_now.kind == FILE)
-        if not good:
+        if not good and "nothing" not in (judged[path] if path in judged else bases.allowed(box, path, is_now, node if node.kind != GONE else None)):
             raise Difference(f"apply of {box.key} said that nothing was left, and {path!r} is {is_now or 'not there'}, in the box {node}")
 
 
-def false_conflict(box, path, before):
-    """A conflict where the user has touched nothing since the box began, or since it landed."""
-    began = box.began.get(path, box.born)
-    return box.project.touched.get(path, 0) < began and not any(is_below(p, path) and t >= began for p, t in box.project.touched.items())
+def judge_results(box, judged, rows, paths):
+    """What is known of the start decides; a conflict where it is known is as wrong as something that landed where it is not."""
+    for path, right in judged.items():
+        if not is_text(path) or paths and not any(path == p or is_below(path, p) for p in paths):
+            continue  # bytes that are no text are told as a sign that stands for all of them
+        result = rows.get(path, "nothing").replace("same", "nothing")
+        if result in ("nothing", "landed", "merged", "conflict") and result not in right:
+            began = bases.candidates(box.known, box.project, box.up.upper, path)
+            raise Difference(f"apply of {box.key}: {path!r} is told as {result}, and should be {' or '.join(sorted(right))}; the user has "
+                             f"{box.project.tree.nodes.get(path) or 'nothing'}, the box {box.up.upper.get(path) or 'nothing'}, began with "
+                             f"{[b if b is bases.UNKNOWN else (b.node or 'nothing', b.content) for b in began]}")
 
 
 def apply_and_judge(world, box, guarded, dry, text, paths):
@@ -67,6 +82,8 @@ def apply_and_judge(world, box, guarded, dry, text, paths):
     after = read_tree(box.project.path, HIDDEN)
     rows = {} if text or done.code == 125 else {r["path"].encode(): r["result"] for r in done.json() if "path" in r}
     counts_agree(world, box, done, rows, text, dry)
+    if not text and done.code != 125 and any(r.get("guarded") == "git" for r in done.json()):
+        raise Difference(f"apply of {box.key} takes something for a repository, and there is none: {done.text[-600:]}")
     for path in sorted({*before, *after}):
         b, a = before.get(path), after.get(path)
         if a and a.same(b, modes=a.kind == FILE):
@@ -74,12 +91,13 @@ def apply_and_judge(world, box, guarded, dry, text, paths):
         if dry or done.code == 125:
             raise Difference(f"apply of {box.key} {'--dry-run ' if dry else ''}changed {path!r}")
         judge_path(box, path, b, a, view, rows.get(path))
-    if world.strict:
-        for path, result in rows.items():
-            if result == "conflict" and false_conflict(box, path, before):
-                raise Difference(f"apply of {box.key}: {path!r} is told as a conflict, and the user has not touched it")
+    judged = {path: bases.allowed(box, path, ours, theirs) for path, ours, theirs in bases.versions(box, before)}
+    if not text and done.code != 125:
+        judge_results(box, judged, rows, paths)
     if done.code == 0 and not paths and not dry and not world.ignore_counts:
-        landed_as_told(box, after, view, rows)
+        landed_as_told(box, after, rows, judged)
+    if not dry:
+        bases.agree(box, before, after, paths, {p: r for p, r in rows.items() if is_text(p)}, judged)
     take_over(world, box, before, after)
     return [b.key for b in world.boxes.values() if b.project is box.project and b.mode != "none"]
 
@@ -117,7 +135,6 @@ def take_over(world, box, before, after):
             continue
         p.past.setdefault(path, []).append(b)
         p.touched[path] = world.clock
-        box.began[path] = world.clock + 1
         box.seen.setdefault(path, set()).update(a.tokens() if a else ())
         box.landed.add(path)
         for other in world.boxes.values():
@@ -140,7 +157,7 @@ def do_discard(world, key, path=None):
         if not box.up.upper:
             raise NotNow("nothing to discard")
         world.verb(box, "discard", "-f", box.name)
-        box.close_layer()
+        box.close_layer(world.tick())
         box.up.upper, box.up.ghosts, box.seen = {}, set(), {}
     else:
         name = path.encode("latin-1")
@@ -150,14 +167,15 @@ def do_discard(world, key, path=None):
         if low and low.same(box.up.upper[name]) or not low and box.up.upper[name].kind == GONE:
             raise NotNow("it is as the project has it")
         world.verb(box, "discard", "-f", box.name, box.project.full(name))
-        box.close_layer()
+        box.close_layer(world.tick())
         box.up.upper.pop(name)
         box.seen.pop(name, None)
+        bases.forget(box.known, name)
     world.automatic(box, state)
     world.clock += 1
     if path is None:
-        box.born = world.clock
-        box.began, box.landed = {}, set()
+        world.begins_anew(box)
+        box.landed = set()
     box.restarted()
     return [key]
 

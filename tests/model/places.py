@@ -78,6 +78,7 @@ def do_wiped(world, project, how, then, running=False):
     ids = ids_of(world, str(project))
     if not running:
         stop_all(world, boxes)
+    stop_all(world, [b for b in world.boxes.values() if b.mode == "live" and b.project is p and b not in boxes])  # see quiet_guards
     wipe(world, p, how)
     for b in boxes:
         if f"u/{b.name}" not in world.boxes:  # else that is who the name means now
@@ -124,7 +125,7 @@ def do_copied(world, project, at):
     try:
         refused(world, box)
         world.verb(box, "adopt", box.name)
-        box.close_layer()
+        box.close_layer(world.tick())
         world.serial += 1
         fork = Box(box.key, project=copy if box.project else None, mode="review" if box.mode == "live" else box.mode, serial=world.serial)
         fork.take(State(box))
@@ -156,7 +157,9 @@ def do_kept(world, key):
     if done.code == 0:
         raise Difference(f"create of {key} took over what was kept of another box")
     world.verb(box, "adopt", *flags, box.name)
-    box.autosave, box.born = True, -1
+    box.autosave = True
+    for known in [box.known, *(s.known for s in box.snaps.values())]:
+        known.vague = True  # what landed stood in its state
     world.automatic(box, State(box))
     return [key]
 

@@ -5,6 +5,7 @@ import os
 import shutil
 
 from model import files, places
+from model.bases import Knowledge, exported, imported
 from model.landing import apply_and_judge, do_discard
 from model.tree import FILE, FOLDER, LINK, Node, Review, Tree, above
 from model.world import Box, Difference, NotNow, State
@@ -18,8 +19,7 @@ def free(world, key):
 def new_box(world, key, **more):
     world.serial += 1
     box = world.boxes[key] = Box(key, serial=world.serial, **more)
-    world.clock += 1
-    box.born = world.clock
+    world.begins_anew(box)
     return box
 
 
@@ -42,9 +42,17 @@ def do_create(world, key, mode, project, autosave=True, memory=False):
         return [key]
     if mode == "live" and live_in(world, p):
         raise NotNow("one live box in a project")
+    quiet_guards(world, scope)
     world.run(scope, "create", *flags, name)
     new_box(world, key, project=p, mode=mode, autosave=autosave, memory=memory)
     return [key]
+
+
+def quiet_guards(world, scope):
+    """The guard of a live box that is busy takes a .pale for the box's own, and away: a project's first box is made beside none that is up."""
+    if scope != "u" and not os.path.exists(world.projects[int(scope)].path / ".pale"):
+        for b in live_in(world, world.projects[int(scope)]):
+            do_stop(world, b.key)
 
 
 def do_write(world, key, ops):
@@ -66,7 +74,7 @@ def do_snapshot(world, key, name):
     if name in box.snaps:
         raise NotNow("that snapshot is there")
     world.verb(box, "snapshot", box.name, name)
-    box.close_layer()
+    box.close_layer(world.tick())
     box.snaps[name] = State(box)
     return [key]
 
@@ -79,6 +87,7 @@ def do_restore(world, key, name):
     world.verb(box, "restore", "-f", box.name, name)
     world.automatic(box, now)
     box.take(state)
+    box.known.opened = world.tick()
     box.restarted()
     return [key]
 
@@ -93,20 +102,23 @@ def do_fork(world, key, name, number=1, at=None):
     state = box.snaps[at] if at else State(box)
     world.verb(box, "fork", *(["--at", at] if at else []), *(["-n", number] if number > 1 else []), box.name, name)
     if not at:
-        box.close_layer()
+        box.close_layer(world.tick())
     for k in keys:
         f = new_box(world, k, project=box.project, mode="review" if box.mode == "live" else box.mode, autosave=box.autosave)
         f.take(state)
         f.running = False
-        f.landed, f.began, f.born = set(box.landed), dict(box.began), box.born
+        f.landed = set(box.landed)
+        f.known.opened = world.tick()
         if f.mode == "review" and not f.up:
             f.up = Review(box.project)
+            world.begins_anew(f)
     return [key, *keys]
 
 
 def do_fork_refused(world, box, name, number, keys):
     """Over a box that is there: an error, and nothing is another."""
     done = world.verb(box, "fork", *(["-n", number] if number > 1 else []), box.name, name, expect=None)
+    box.close_layer(world.tick())
     if done.code == 0:
         raise Difference(f"fork of {box.key} made {keys}, of which one was there")
     return [box.key, *[k for k in keys if k in world.boxes]]
@@ -177,7 +189,7 @@ def do_export(world, key, name, at=None):
     path = world.pale.root / f"{name}.tar"
     world.verb(box, "export", "--plain", "-f", *(["--at", at] if at else []), "-o", path, box.name)
     if not at:
-        box.close_layer()
+        box.close_layer(world.tick())
     kept = state if at else State(box)
     world.exports[name] = (path, box.mode, box.project, trimmed(kept))
     return [key]
@@ -193,6 +205,7 @@ def trimmed(state):
     k.home, k.tmp = state.home.copy(), state.tmp.copy()
     k.up = state.up.copy() if state.up else None
     k.seen = {p: set(t) for p, t in state.seen.items()}
+    k.known = exported(state.known, k.up.project, k.up.upper) if k.up else Knowledge()
     if k.up:
         nodes = k.up.project.tree.nodes
         for p in [p for p, n in k.up.upper.items() if n.kind == "w" and p not in nodes]:
@@ -215,7 +228,7 @@ def do_import(world, name, key, project):
     box.running = False
     if mode == "review":
         box.up = Review(p, fitting(p, box.up.upper) if box.up else {}, box.up.ghosts if box.up else ())
-        box.born = -1  # whether what it began with is known here is not ours to say
+        box.known = imported(state.known, p, world.tick())
         if p is not of:
             box.seen = {}
     box.snaps["imported"] = State(box)
@@ -330,7 +343,8 @@ def do_host(world, project, what, path, line=0, to=None):
         with open(p.full(name), "r+b") as f:  # in place: the same inode
             f.truncate(0)
             f.write(files.edited(node.data, line, token))
-        world.project_now(p, {name: Node(FILE, node.mode, files.edited(node.data, line, token))}, [])
+        made = Node(FILE, node.mode, files.edited(node.data, line, token))
+        world.project_now(p, {q: made for q, n in view.items() if n is node}, [])
     elif what == "make" and not (node and node.kind == FOLDER):
         world.on_host(p, name, Node(FILE, 0o644, files.lines(token, name, 3)))
     elif what == "folder" and not node:
@@ -396,6 +410,7 @@ def do_merge(world, project, path, line):
     world.git(p, "merge", "-q", "-m", "merge", commit.decode())
     made.mode = os.stat(p.full(name)).st_mode & 0o777
     world.project_now(p, {name: made}, [])
+    world.indexed(p)
     p.side = None
     return [b.key for b in live_in(world, p)]
 

@@ -115,7 +115,7 @@ class Review:
 
 def read_tree(root, skip=()):
     """The same of what lies on the host."""
-    root, found = os.fsencode(root), {}
+    root, found, linked = os.fsencode(root), {}, {}
 
     def walk(folder, prefix):
         with os.scandir(folder) as entries:
@@ -129,9 +129,12 @@ def read_tree(root, skip=()):
                 elif e.is_dir():
                     found[path] = Node(FOLDER, st.st_mode & 0o7777)
                     walk(e.path, path + b"/")
+                elif st.st_nlink > 1 and st.st_ino in linked:
+                    found[path] = linked[st.st_ino]
+                    found[path].names += 1
                 else:
                     with open(e.path, "rb") as f:
-                        found[path] = Node(FILE, st.st_mode & 0o7777, f.read())
+                        found[path] = linked[st.st_ino] = Node(FILE, st.st_mode & 0o7777, f.read())
 
     walk(root, b"")
     return found

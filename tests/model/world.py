@@ -9,6 +9,7 @@ import subprocess
 import time
 
 import harness
+from model.bases import Knowledge, start_of
 from model.tree import FILE, FOLDER, GONE, LINK, Node, Review, Tree, above, is_below, parse, read_tree, words
 
 HIDDEN = (b".git", b".pale")
@@ -34,6 +35,7 @@ class Project:
     def __init__(self, number, path, git):
         self.number, self.path, self.git = number, pathlib.Path(path), git
         self.tree, self.past, self.touched, self.side = Tree(), {}, {}, None
+        self.tracked = {}  # what git's index has
 
     def full(self, path):
         return os.fsencode(self.path) + b"/" + path
@@ -45,6 +47,8 @@ class State:
     def __init__(self, box):
         self.home, self.tmp, self.up = box.home.copy(), box.tmp.copy(), box.up.copy() if box.up else None
         self.seen = {p: set(t) for p, t in box.seen.items()}
+        self.known = box.known.copy()
+        self.known.close(self.up.upper if self.up else (), self.known.opened)
 
 
 class Box:
@@ -58,7 +62,7 @@ class Box:
         self.landed = set()
         self.snaps = {}
         self.running = True
-        self.born, self.began = 0, {}  # since when its review stands on what the project has, as a whole and of single paths
+        self.known = Knowledge()
 
     def fs(self, place):
         if place == "project":
@@ -68,9 +72,11 @@ class Box:
     def take(self, state):
         self.home, self.tmp, self.up = state.home.copy(), state.tmp.copy(), state.up.copy() if state.up else None
         self.seen = {p: set(t) for p, t in state.seen.items()}
+        self.known = state.known.copy()
 
-    def close_layer(self):
+    def close_layer(self, now):
         """What are names of one file are so no longer."""
+        self.known.close(self.up.upper if self.up else (), now)
         self.home.dissolve()
         self.tmp.dissolve()
         if self.up:
@@ -87,7 +93,6 @@ class World:
         self.pale, self.boxes, self.exports, self.clock, self.serial, self.turn, self.runs = pale, {}, {}, 0, 0, 0, 0
         self.ignore_counts = False
         self.light = False  # only what a step could have changed is looked at
-        self.strict = False  # false conflicts are differences too
         self.env = {**pale.env, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org",
                     "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org"}
         self.projects = [self.make_project(i, git) for i, git in enumerate(gits)]
@@ -118,6 +123,19 @@ class World:
     def commit(self, project):
         self.git(project, "add", "-A")
         self.git(project, "commit", "-q", "--allow-empty", "-m", "x")
+        self.indexed(project)
+
+    def indexed(self, project):
+        """All that there is, git's index has."""
+        project.tracked = {p: n.copy() for p, n in project.tree.nodes.items() if n.kind != FOLDER}
+
+    def begins_anew(self, box):
+        """Its review stands on the project as it is now."""
+        box.known = Knowledge(self.tick(), start_of(box.project))
+
+    def tick(self):
+        self.clock += 1
+        return self.clock
 
     def on_host(self, project, path, node):
         """The user's own hand: makes, replaces or (None) removes what is at a path."""
@@ -241,6 +259,8 @@ class World:
     def excused(self, box, path, is_now):
         """A box that runs may see what the host had before it changed it; what has landed may be the box's or the host's from then on."""
         lower = box.project.tree.nodes.get(path)
+        if is_now and is_now.kind == "?":
+            return path not in box.up.view()  # it deleted what the project has no folder for: the name is listed, and nothing is there
         if path in box.landed and (is_now.same(lower, False) if is_now else lower is None):
             box.up.upper.pop(path, None)
             return True
@@ -309,7 +329,7 @@ class World:
         """Snapshots that pale made by itself hold `state`; those that it has dropped are gone."""
         names = [s["name"] for s in self.verb(box, "snapshots", "--json", box.name).json()]
         if set(names) - set(box.snaps):
-            box.close_layer()
+            box.close_layer(self.tick())
         for n in names:
             if n not in box.snaps:
                 if not n.startswith("auto-"):
