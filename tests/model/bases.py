@@ -153,8 +153,15 @@ def agree(box, before, after, chosen, rows, judged):
         if not same(now, ours) or rows.get(path) == "merged":
             box.known.agreed[path] = [Base(theirs)]
             box.known.maybe.pop(path, None)
+            for state in box.snaps.values():  # the very version of a snapshot may count as that, if nothing was written since
+                if state.up and path in state.up.upper and same(theirs, None if state.up.upper[path].kind == GONE else state.up.upper[path]):
+                    perhaps(state.known, path, theirs)
         elif same(now, theirs) or "merged" in judged.get(path, ()):  # whether that was told as well is open
-            box.known.maybe[path] = [*(b for b in box.known.maybe.get(path, ()) if not same(b.node, theirs)), Base(theirs)]
+            perhaps(box.known, path, theirs)
+
+
+def perhaps(known, path, node):
+    known.maybe[path] = [*(b for b in known.maybe.get(path, ()) if not same(b.node, node)), Base(node)]
 
 
 def forget(known, path):

@@ -7,7 +7,7 @@ PLACES = "create,write,rm,rename,fork,moved,wiped,copied,kept"
 LANDING = "create,write,fork,export,import,snapshot,host,commit,side,merge,apply,discard,kill"
 
 # Of the others a model of files says nothing: layers of somebody else's making, a keeper that serves another box, a list that was lost, a
-# second state folder, what git ignores, and git's index in the box.
+# second state folder, what git ignores, git's index in the box, and what takes milliseconds or files of one size (review-tick, review-dirty).
 WORDS = {
     "layer-names": FORKS,      # every box's first layer has the same name
     "identity": PLACES,        # a folder that was moved or copied is taken for the box
@@ -15,7 +15,6 @@ WORDS = {
     "review-start": LANDING,   # every layer is as old as the open one
     "review-guess": LANDING,   # what is not known to be what the box began with is taken for it
     "review-landed": LANDING,  # what has landed is forgotten
-    "review-dirty": LANDING,   # every file is what git's index says when the box begins
     "review-type": LANDING,    # a folder in the place of a file is not shown
     "review-link": LANDING,    # what lies behind a link may be a repository
 }
