@@ -10,7 +10,7 @@ MESON_FLAGS ?=
 BENCH ?=
 
 .DEFAULT_GOAL := build
-.PHONY: build run test lint battery bench fuzz fault cycles kills guest install clean packages-build packages-test packages-fuzz packages-guest packages-peers
+.PHONY: build run test lint battery bench fuzz fault cycles kills model guest install clean packages-build packages-test packages-fuzz packages-guest packages-peers
 
 build: build/build.ninja
 	@ninja -C build --quiet
@@ -53,6 +53,10 @@ fault: packages-test
 cycles: packages-test
 	@$(MAKE) --no-print-directory build
 	@PALE_CYCLES=$(CYCLES) exec tools/run-tests --only cycles
+
+# Random steps over several boxes, compared with a model of them: SECONDS=36000 for a night, SEED=N for the same again.
+model: packages-test
+	@PALE_MODEL_SECONDS=$(SECONDS) $(if $(SEED),PALE_MODEL_SEED=$(SEED)) exec tools/run-tests --only model --only model-user --only leftovers
 
 # The daemon is killed so many times while fifty clients work.
 kills: packages-test

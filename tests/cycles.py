@@ -16,9 +16,9 @@ def tree(root):
     return sorted(str(p.relative_to(root)) for p in pathlib.Path(root).rglob("*"))
 
 
-def namespaces():
+def namespaces(pale):
     found = set()
-    for pid in harness.pids():
+    for pid in harness.processes_of(pale.root):
         for kind in ("mnt", "net", "pid", "user", "ipc", "uts", "cgroup"):
             try:
                 found.add(os.readlink(f"/proc/{pid}/ns/{kind}"))
@@ -28,7 +28,9 @@ def namespaces():
 
 
 def picture(pale):
-    return {"mounts": harness.mounts(), "cgroups": [g for g in harness.cgroups() if not pathlib.Path(g, "cgroup.procs").read_text().strip()],
+    ids = pale.ids()
+    return {"mounts": [line for line in harness.mounts().splitlines() if str(pale.root) in line or any(i in line for i in ids)],
+            "cgroups": [g for g in harness.cgroups() if any(i in os.path.basename(g) for i in ids)],
             "processes": harness.processes_of(pale.root), "boxes": pale.boxes(), "sockets": tree(pale.root / "run")}
 
 
@@ -52,16 +54,17 @@ def kernel_slabs():
 def test_create_exec_destroy_cycles_leave_nothing(pale):
     pale.create("warm")
     pale.ok("rm", "warm")
-    before, names = picture(pale), namespaces()
+    before, names = picture(pale), namespaces(pale)
     files = tree(pale.root / "state")
     for i in range(CYCLES):
         name = f"c{i}"
+        pale.names.add(name)
         for args in (["create", name], ["exec", "-q", name, "--", "sh", "-c", "echo x > f; sleep 100 & true"], ["rm", name]):
             done = subprocess.run([pale.program, *args], env=pale.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
             assert done.returncode == 0, (i, args, done)
     assert harness.wait_until(lambda: left(before, picture(pale)) == {}, 10), left(before, picture(pale))
     assert tree(pale.root / "state") == files
-    assert not [n for n in namespaces() - names if not harness.wait_until(lambda: n not in namespaces(), 2)] or len(namespaces()) <= len(names) + 8
+    assert harness.wait_until(lambda: not namespaces(pale) - names, 10), namespaces(pale) - names
 
 
 @pytest.mark.limit(800 + CYCLES // 10)
@@ -73,11 +76,13 @@ def test_one_shot_cycles_leave_nothing(pale):
     for i in range(CYCLES):
         done = subprocess.run([pale.program, "run", "-q", "--", "true"], env=pale.env, stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
         assert done.returncode == 0, (i, done)
-    assert harness.wait_until(lambda: picture(pale) == before, 10), (picture(pale), before)
+    assert harness.wait_until(lambda: left(before, picture(pale)) == {}, 10), left(before, picture(pale))
     assert tree(pale.root / "state") == files
     if slabs:
-        grown = {k: kernel_slabs()[k] - v for k, v in slabs.items() if kernel_slabs()[k] - v > CYCLES // 2 + 50}
-        assert not grown, grown
+        def grown():  # the kernel counts all of the machine: what others have for a while goes again
+            return {k: n - slabs[k] for k, n in kernel_slabs().items() if n - slabs[k] > CYCLES // 2 + 50}
+
+        assert harness.wait_until(lambda: not grown(), 60), grown()
 
 
 @pytest.mark.limit(400 + CYCLES // 10)

@@ -86,6 +86,7 @@ class Pale:
             "XDG_RUNTIME_DIR": str(self.root / "run"),
             "LANG": "C.UTF-8",
             "TERM": "xterm",
+            **({"PALE_TEST_TAG": os.environ["PALE_TEST_TAG"]} if "PALE_TEST_TAG" in os.environ else {}),  # whose it is, told by every process of ours
             **env,
         }
         self.children = []
@@ -186,7 +187,7 @@ class Pale:
         listed = self.run("ls", "--json")
         trouble = [] if listed.code == 0 else [f"pale ls: {listed}"]
         for b in listed.json() if listed.code == 0 else []:
-            verbs = [("stop", b["id"]), ("forget", "-f", b["id"])] if b.get("lost") else [("rm", "--global", b["name"])]
+            verbs = [("stop", b["id"]), ("forget", "-f", b["id"])] if b.get("lost") else [("rm", "-f", "--global", b["name"])]
             for verb in verbs:
                 done = self.run(*verb)
                 if done.code:

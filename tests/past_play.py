@@ -238,7 +238,7 @@ class Play:
         if self.op.words[0] == "fork":
             for f in now["boxes"]:
                 if f != "r":
-                    self.pale.ok("rm", f)
+                    self.pale.ok("rm", "-f", f)
             self.pale.ok(*self.op.words)
             assert self.boxes() == self.new["boxes"]
         names = list(now["snapshots"]) if self.op.words[0] != "apply" else []  # these lie on the project, which is another now
@@ -249,4 +249,4 @@ class Play:
             assert self.text("r", LOOK) == self.content[name], f"snapshot {name} is not what it was"
             self.pale.ok("fork", "--at", name, "r", "spare")
             assert self.text("spare", LOOK) == self.content[name], f"a fork of {name} is not what that was"
-            self.pale.ok("rm", "spare")
+            self.pale.ok("rm", "-f", "spare")

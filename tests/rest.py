@@ -528,7 +528,7 @@ class Daemon:
         if not self.is_there():
             self.pale.ok("serve")
         self.pids |= set(self.pid_pair())
-        answers = [self.rest.delete(f"/v1/boxes/{b['id']}") for b in self.rest.good("GET", "/v1/boxes")["items"]]
+        answers = [self.rest.delete(f"/v1/boxes/{b['id']}?force=true") for b in self.rest.good("GET", "/v1/boxes")["items"]]
         return [repr(a) for a in answers if a.status not in (204, 404)]
 
     def end(self):

@@ -284,7 +284,7 @@ def test_capability_files_are_known_by_their_keys():
     assert lines == good(json.dumps(CAPABILITY)) == good(to_yaml(CAPABILITY), "--format", "capability")
     assert {"tier gvisor", "network.mode filtered", "network.egress api.x.org:443@5", "write /data/w", "project.mode ro",
             "limits.memory 268435456 asked", "limits.cpu_seconds 1500ms asked", "limits.cost_usd 0.250000 asked",
-            "limits.tokens 7 asked", "limits.processes 512 default", "env.pass LANG"} <= set(lines)
+            "limits.tokens 7 asked", "limits.processes 512 default", "env.allow LANG"} <= set(lines)
 
 
 def test_capability_defaults_are_kept_but_not_asked():
@@ -304,7 +304,7 @@ def test_capability_permissions_are_held_or_refused():
     assert "env_allowlist" in bad("permissions: [read_env]\n")[0][3]
     assert "read_env" in bad("permissions: [spawn_subprocess]\nenv_allowlist: [A]\n")[0][3]
     good("permissions: [read_env]\nenv_allowlist: []\n")
-    assert "env.pass A" in good("env_allowlist: [A]\n")
+    assert "env.allow A" in good("env_allowlist: [A]\n")
 
 
 @pytest.mark.parametrize("text,key", [

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a test run must not leave behind: a picture before, a picture after, and the difference that is ours."""
+"""What a test run must not leave behind: of all there is on the machine, what bears the mark of that run.
+
+A run has a tag of its own. Its users, folders and files have it in their names; its processes have it in their environment, in their words or
+belong to its users; what has neither, as the groups and sockets of boxes, has the id of a box that the run has made. Whatever else comes or goes is
+somebody else's, and so are other runs."""
 import glob
 import os
 import pathlib
 import pwd
-import re
 import socket
 import time
-
-# Names our tests give to what they make; other things on the machine come and go without us, other runs of the tests too.
-OTHER_RUNS = re.compile(r"(plt-|\.plt-|paletest)(?!TAG)[0-9a-f]{4}")
 
 
 def stat_of(pid):
@@ -30,26 +30,39 @@ def read(path):
         return b""
 
 
-def processes(tag, uids):
-    """Processes of the temporary users, keepers of homes of ours, and inits without a keeper."""
-    found = {}
+def names_of(tag):
+    """How what a run has made is called."""
+    return [f"{word}{tag}".encode() for word in ("plt-", "paletest", "pale-doctor-", "disk-")]
+
+
+def is_marked(pid, name, tag, ids):
+    told = read(f"/proc/{pid}/environ")
+    if f"PALE_TEST_TAG={tag}\0".encode() in told or any(n in told + read(f"/proc/{pid}/cmdline") for n in names_of(tag)):
+        return True
+    if not name.startswith("pale"):
+        return False
+    groups = read(f"/proc/{pid}/cgroup")  # an init has an empty environment, and its keeper may be gone
+    return any(i.encode() in groups for i in ids) or f"/plt-{tag}-".encode() in read(f"/proc/{pid}/mountinfo")
+
+
+def processes(tag, uids, ids):
+    """Of the run's users; and those of others that have its mark. Not this very process, nor what it stands in."""
+    found, above, pid = {}, set(), os.getpid()
+    while pid > 1 and (st := stat_of(pid)):
+        above.add(str(pid))
+        pid = st["parent"]
     for n in filter(str.isdigit, os.listdir("/proc")):
         st = stat_of(n)
-        if not st or st["state"] == "Z":
+        if not st or st["state"] == "Z" or n in above:
             continue
-        ours = st["uid"] in uids
-        if st["name"].startswith("pale"):
-            ours = ours or f"/plt-{tag}-".encode() in read(f"/proc/{n}/cmdline") + read(f"/proc/{n}/environ")
-            above = stat_of(st["parent"])
-            ours = ours or (st["name"] == "pale-init" and (not above or not above["name"].startswith("pale")))
-        if ours:
+        if st["uid"] in uids or is_marked(n, st["name"], tag, ids):
             found[(n, st["start"])] = f"{n} {st['name']}"
     return found
 
 
-def mounts(tag):
-    other = re.compile(OTHER_RUNS.pattern.replace("TAG", tag))
-    return {line.split(" ", 2)[2]: line for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines() if not other.search(line)}
+def mounts(tag, ids):
+    marks = [n.decode() for n in names_of(tag)] + sorted(ids)
+    return {line.split(" ", 2)[2]: line for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines() if any(m in line for m in marks)}
 
 
 def cgroups(ids):
@@ -65,34 +78,39 @@ def cgroups(ids):
 
 
 def users(tag):
-    other = re.compile(OTHER_RUNS.pattern.replace("TAG", tag))
-    found = {u.pw_name: u.pw_name for u in pwd.getpwall()}
-    found |= {f"{f}:{line}": f"{f}: {line}" for f in ("/etc/subuid", "/etc/subgid") for line in read(f).decode().splitlines()}
-    return {k: v for k, v in found.items() if not other.search(k)}
-
-
-def files(tag):
-    found = {}
-    for place in ("/tmp", "/var/tmp", "/dev/shm", "/home", os.path.expanduser("~")):
-        for name in os.listdir(place):
-            if name.startswith((f"plt-{tag}", f".plt-{tag}", "pale-demo.")):
-                found[f"{place}/{name}"] = f"{place}/{name}"
-    for base in [pathlib.Path("/run/pale"), *pathlib.Path("/run/user").glob("*/pale")]:
-        for s in base.glob("*.sock"):
-            with socket.socket(socket.AF_UNIX) as c:
-                try:
-                    c.connect(str(s))
-                except OSError:
-                    found[str(s)] = f"{s} (nobody listens)"
-    home = pathlib.Path(os.path.expanduser("~"))
-    for folder in (home / ".local/share/pale", home / ".local/state/pale", home / ".pytest_cache"):
-        if folder.exists():
-            found[str(folder)] = str(folder)
+    ours = tuple(n.decode() for n in names_of(tag))
+    found = {u.pw_name: u.pw_name for u in pwd.getpwall() if u.pw_name.startswith(ours)}
+    found |= {f"{f}:{line}": f"{f}: {line}" for f in ("/etc/subuid", "/etc/subgid") for line in read(f).decode().splitlines() if line.startswith(ours)}
     return found
 
 
-CHECKS = {"processes": lambda tag, uids, _: processes(tag, uids), "mounts": lambda tag, *_: mounts(tag), "cgroups": lambda _, __, ids: cgroups(ids),
-          "users": lambda tag, *_: users(tag), "files": lambda tag, *_: files(tag)}
+def nobody_listens(path):
+    with socket.socket(socket.AF_UNIX) as c:
+        try:
+            c.connect(str(path))
+        except OSError:
+            return True
+    return False
+
+
+def files(tag, ids, places=("/tmp", "/var/tmp", "/dev/shm", "/home", "/opt", "/srv", "~")):
+    """By their names; and by the id of a box what pale itself keeps where the host's own users have it: no test has anything to do there."""
+    found = {}
+    for place in {os.path.expanduser(p) for p in places}:
+        for name in os.listdir(place) if os.path.isdir(place) else ():
+            if name.startswith((f"plt-{tag}", f".plt-{tag}", f"pale-demo.{tag}")):
+                found[f"{place}/{name}"] = f"{place}/{name}"
+    for base in [pathlib.Path("/run/pale"), *pathlib.Path("/run/user").glob("*/pale")]:
+        for s in base.glob("*.sock"):
+            if s.stem in ids and nobody_listens(s):
+                found[str(s)] = f"{s} (nobody listens)"
+    state = pathlib.Path(os.path.expanduser("~")) / ".local/state/pale/boxes"
+    found |= {str(state / i): str(state / i) for i in ids if (state / i).exists()}
+    return found
+
+
+CHECKS = {"processes": processes, "mounts": lambda tag, _, ids: mounts(tag, ids), "cgroups": lambda _, __, ids: cgroups(ids),
+          "users": lambda tag, *_: users(tag), "files": lambda tag, _, ids: files(tag, ids)}
 
 
 def picture(tag, uids=(), ids=(), kinds=tuple(CHECKS)):

@@ -381,6 +381,19 @@ static int with_words(const struct buf *said, struct pale_err *e)
     return err_set(e, first.code, "%s; it said: %s", first.text, shown);
 }
 
+/* One that is older lacks what it would be started with, and would say so in words that help nobody. */
+static int check_age(const struct harness *h, const char *program, const char *version, struct pale_err *e)
+{
+    char shown[200];
+    if (!version[0] || trial_compare_versions(version, h->oldest) >= 0)
+        return 0;
+    return err_set(
+        e, PALE_UNSUPPORTED,
+        "%s is %s %s, which is too old: pale needs %s or newer, where its own tools can be taken away; `npm install -g %s@latest` "
+        "brings it, or the way it was installed",
+        quote_into(shown, sizeof(shown), program, strlen(program)), h->title, version, h->oldest, h->package);
+}
+
 int trial_run(const struct harness *h, const struct wiring_facts *facts, const struct sha256 *more, bool force, struct trial *ret,
               struct pale_err *e)
 {
@@ -395,6 +408,8 @@ int trial_run(const struct harness *h, const struct wiring_facts *facts, const s
     buf_init(&told, TOLD_MAX);
     buf_init(&said, 2 * SAID_MAX);
     int r = trial_version(h, facts->program, facts->project, ret->version, e);
+    if (r == 0 && (r = check_age(h, facts->program, ret->version, e)) < 0)
+        return r;
     if (r == 0)
         r = shadow_open(&s, h->name, "trial", e);
     if (r == 0)

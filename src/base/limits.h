@@ -71,6 +71,7 @@
 #define EGRESS_PATHS_MAX 32
 #define EGRESS_PATH_MAX 255
 #define ENV_NAME_MAX 128
+#define ENV_HELD_MAX 64 /* names in one request of variables that were held back; more are counted by nobody */
 #define ENV_VALUE_MAX 32768
 #define IMAGE_NAME_MAX 255
 #define GUARD_NAME_MAX 255

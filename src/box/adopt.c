@@ -20,6 +20,7 @@
 #include "box/audit.h"
 #include "box/fork.h"
 #include "box/identity.h"
+#include "box/kept_log.h"
 #include "box/layerdir.h"
 #include "box/life.h"
 #include "box/removal.h"
@@ -371,7 +372,7 @@ int adopt_box(const struct adopt_order *o, struct place *ret, enum adopt_kind *r
 int adopt_forget(const struct place *p, bool force, struct pale_err *e)
 {
     own_hold h = {-1, -1, -1};
-    char layers[PATH_BYTES_MAX];
+    char layers[PATH_BYTES_MAX], log[PATH_BYTES_MAX];
     bool has = false;
     if (!p->lost)
         return err_set(e, PALE_CONFLICT, "box %s is where it belongs (%s): `pale rm %s` removes it", p->name, p->data, p->name);
@@ -388,5 +389,7 @@ int adopt_forget(const struct place *p, bool force, struct pale_err *e)
             p->name, p->id, layers, p->id, p->id);
     if (r == 0)
         r = life_clear(p, e);
+    if (r == 0)
+        r = kept_log_save(p, "local", force, log, e);
     return r < 0 ? r : place_forget(p, e);
 }

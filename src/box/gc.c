@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the collecting of what nobody needs. In doubt (a list of layers that cannot be read) everything stays. */
+#include "box/kept_log.h"
 #include "box/gc.h"
 
 #include <dirent.h>
@@ -232,6 +233,8 @@ int gc_all(const struct gc_order *o, struct gc_result *ret, struct pale_err *e)
         r = litter_staging(o->only_tells, &ret->staging, e);
     if (r == 0)
         r = litter_quarantines(o->only_tells, &ret->quarantines, e);
+    if (r == 0)
+        r = kept_log_prune(o->only_tells, &ret->logs, e);
     if (r == 0 && !o->only_tells)
         r = sweep_last(e);
     if (r == 0 && o->images)
@@ -251,6 +254,7 @@ void gc_json(const struct gc_result *g, struct json *j)
     json_u64(j, "files", g->files);
     json_u64(j, "staging", g->staging);
     json_u64(j, "quarantines", g->quarantines);
+    json_u64(j, "logs", g->logs);
 }
 
 void gc_image_json(const struct imageuse_idle *i, struct json *j)

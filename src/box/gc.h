@@ -13,6 +13,7 @@ struct gc_result {
     unsigned orphans;     /* boxes whose folder somebody had removed, with what was left of them, and boxes that were half made */
     unsigned files;       /* that somebody was writing when he died */
     unsigned staging;     /* folders in which somebody was building an image when he died */
+    unsigned logs;        /* of boxes that were removed long ago (box/kept_log.h) */
     unsigned quarantines; /* of one-shot boxes, older than LITTER_QUARANTINE_DAYS */
 };
 

@@ -137,6 +137,7 @@ int waybill_strip(struct policy *p, void (*fn)(void *arg, const char *what), voi
     drop_one(&p->volume_root, "volume_root", &t);
     drop_list(&p->env_set, "env.set", '=', &t);
     drop_list(&p->env_pass, "env.pass", 0, &t);
+    drop_list(&p->env_allow, "env.allow", 0, &t);
     drop_network(p, &t);
     int r = drop_guard(p, &t, e);
     const char *at = p->image ? strstr(p->image, "@" DIGEST_PREFIX) : NULL;

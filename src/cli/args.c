@@ -6,6 +6,7 @@
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "cli/cli.h"
+#include "cli/foreign.h"
 
 const struct option common_options[] = {
     {"json", 0, NULL, "answer in JSON", NULL},
@@ -73,9 +74,16 @@ static int take_long(struct args *a, int argc, char **argv, int *at, struct pale
     size_t n = strcspn(word + 2, "=");
     const struct option *o = find_long(a->verb, word + 2, n);
     const char *inline_value = word[2 + n] == '=' ? word + 3 + n : NULL;
+    const struct foreign *other = o ? NULL : foreign_find(a->verb->name, word + 2, n);
+    if (other && other->told)
+        return err_set(e, PALE_BAD_INPUT, "--%s %s", other->word, other->told);
+    if (other)
+        o = find_long(a->verb, other->means, strlen(other->means));
     if (!o)
         return unknown(a->verb, word, n, e);
     ++*at;
+    if (other && other->value)
+        return inline_value ? err_set(e, PALE_BAD_INPUT, "--%s takes no value", other->word) : give(a, o, other->value, e);
     if (!o->value)
         return inline_value ? err_set(e, PALE_BAD_INPUT, "--%s takes no value", o->name) : give(a, o, "", e);
     if (inline_value)

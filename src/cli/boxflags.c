@@ -58,9 +58,24 @@ int boxflags_file(const struct args *a, struct policy *ret, struct pale_err *e)
     return r < 0 ? r : intake_parse(&out, ret, e);
 }
 
+/* Tells of a variable that looks like a secret: here, and through the request in the box's log. Its value is told nowhere. */
+static void hold_back(struct msg_exec *m, const char *name)
+{
+    static char names[ENV_HELD_MAX][ENV_NAME_MAX + 1];
+    char text[ENV_NAME_MAX + 160];
+    snprintf(text, sizeof(text), "%s was held back: it looks like a secret; if the box is to have it, say --env %s when it is made", name,
+             name);
+    cli_complain(text);
+    if (m->heldc == ENV_HELD_MAX)
+        return;
+    snprintf(names[m->heldc], sizeof(names[0]), "%s", name);
+    m->held[m->heldc] = names[m->heldc];
+    m->heldc++;
+}
+
 void boxflags_pass_env(const struct policy *p, struct msg_exec *m)
 {
-    for (char **at = environ; p->env_pass.count && *at; at++) {
+    for (char **at = environ; p->env_pass.count + p->env_allow.count > 0 && *at; at++) {
         char name[256];
         size_t n = strcspn(*at, "=");
         bool set = n == 0 || n >= sizeof(name) || m->envc == EXEC_STRINGS_MAX;
@@ -70,8 +85,11 @@ void boxflags_pass_env(const struct policy *p, struct msg_exec *m)
             continue;
         memcpy(name, *at, n);
         name[n] = 0;
-        if (policy_passes_env(p, name))
+        enum policy_env verdict = policy_env_verdict(p, name, *at + n + 1);
+        if (verdict == ENV_COMES_IN)
             m->env[m->envc++] = *at;
+        else if (verdict == ENV_HELD_BACK)
+            hold_back(m, name);
     }
 }
 

@@ -23,7 +23,8 @@ int boxflags_check_host(const struct args *a, enum policy_network network, struc
 /* The policy of --policy FILE alone, or the defaults; what is wrong with the file is told. */
 int boxflags_file(const struct args *a, struct policy *ret, struct pale_err *e) MUST_CHECK;
 
-/* Adds the host's variables that the policy lets pass to a request; variables already there stay. */
+/* Adds the host's variables that the policy lets pass to a request; variables already there stay. What is held back because it looks like a
+ * secret is told on standard error and named in the request. */
 void boxflags_pass_env(const struct policy *p, struct msg_exec *m);
 
 /* What the flag that was given as number i sets its key to. */

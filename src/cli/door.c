@@ -69,7 +69,8 @@ int door_policy(struct door *d, struct policy *ret, struct pale_err *e)
 static int passes_any(const struct door *d, bool *ret, struct pale_err *e)
 {
     *ret = true;
-    return d->is_far ? 0 : life_has_line(&d->place, "env.pass ", ret, e);
+    int r = d->is_far ? 0 : life_has_line(&d->place, "env.pass ", ret, e);
+    return r < 0 || *ret ? r : life_has_line(&d->place, "env.allow ", ret, e);
 }
 
 int door_pass_env(struct door *d, struct msg_exec *m, struct pale_err *e)

@@ -195,6 +195,8 @@ int far_order(const struct args *a, const char *name, const char *ttl, bool star
         json_text(&j, "idle", args_get(a, "idle"));
     if (args_has(a, "no-autosave"))
         json_bool(&j, "autosave", false);
+    if (args_has(a, "ensure"))
+        json_bool(&j, "ensure", true);
     int r = 0;
     if (args_has(a, "policy") && (r = boxflags_file(a, &p, e)) == 0)
         r = policy_source(&p, &j, "policy", e);
@@ -211,11 +213,21 @@ int far_make(struct remote *r, const char *order, struct buf *text, struct jsonr
     return remote_ask(r, "POST", "/v1/boxes", order, text, ret, e);
 }
 
-int far_remove(struct remote *r, const char *box, struct pale_err *e)
+static int remove_box(struct remote *r, const char *box, const char *query, struct pale_err *e)
 {
     char path[BOX_NAME_MAX + 40];
     own_buf text = {0};
     buf_init(&text, 65536);
-    snprintf(path, sizeof(path), "/v1/boxes/%s", box);
+    snprintf(path, sizeof(path), "/v1/boxes/%s%s", box, query);
     return remote_call(r, "DELETE", path, NULL, &text, e);
+}
+
+int far_remove(struct remote *r, const char *box, struct pale_err *e)
+{
+    return remove_box(r, box, "", e);
+}
+
+int far_remove_anyway(struct remote *r, const char *box, struct pale_err *e)
+{
+    return remove_box(r, box, "?force=true", e);
 }

@@ -33,6 +33,8 @@ int far_policy(struct remote *r, const char *box, struct policy *ret, char diges
 int far_order(const struct args *a, const char *name, const char *ttl, bool start, struct buf *ret, struct pale_err *e) MUST_CHECK;
 int far_make(struct remote *r, const char *order, struct buf *text, struct jsonread *ret, struct pale_err *e) MUST_CHECK;
 int far_remove(struct remote *r, const char *box, struct pale_err *e) MUST_CHECK;
+/* … also with work in a project for review that has not landed. */
+int far_remove_anyway(struct remote *r, const char *box, struct pale_err *e) MUST_CHECK;
 
 /* The verbs. */
 int far_create(struct args *a);

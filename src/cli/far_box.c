@@ -95,6 +95,7 @@ int far_ls(struct args *a)
     own_listing l = {0};
     own_buf text = {0};
     struct jsonread v, items, item;
+    char scope[FAR_TEXT];
     remote_init(&r);
     buf_init(&text, FAR_ANSWER_MAX);
     listing_init(&l, a, heads, 5);
@@ -105,7 +106,8 @@ int far_ls(struct args *a)
         return cli_fail(a, &e);
     }
     for (size_t pos = 0; jsonread_next(&items, &pos, NULL, &item);)
-        list_one(&l, &item);
+        if (!args_has(a, "global") || strcmp(far_text(&item, "scope", scope, sizeof(scope)), "project") != 0)
+            list_one(&l, &item);
     return listing_print(&l);
 }
 
@@ -321,7 +323,7 @@ int far_rm(struct args *a)
         err_set(&e, PALE_UNSUPPORTED, "--keep-data with --host: the folder would stay on the daemon's host, where no verb reaches it");
         return cli_fail(a, &e);
     }
-    return far_each(a, far_remove, "removed", args_has(a, "force"));
+    return far_each(a, args_has(a, "force") ? far_remove_anyway : far_remove, "removed", args_has(a, "force"));
 }
 
 int far_freeze(struct args *a, bool on)

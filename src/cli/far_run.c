@@ -33,7 +33,7 @@ static void __attribute__((noreturn)) guard(int watch_fd, const char *host, cons
     for (int tries = 0; tries < REMOVE_TRIES; tries++) {
         own_remote r = {.fd = -1};
         remote_init(&r);
-        if (remote_open(&r, host, false, &e) == 0 && far_remove(&r, name, &e) == 0)
+        if (remote_open(&r, host, false, &e) == 0 && far_remove_anyway(&r, name, &e) == 0)
             break;
         usleep(500000);
     }
@@ -108,7 +108,7 @@ int far_lease_open(struct far_lease *l, const struct args *a, const char *name, 
 
 int far_lease_close(struct far_lease *l, struct pale_err *e)
 {
-    int r = l->is_kept ? 0 : far_remove(&l->door.remote, l->door.name, e);
+    int r = l->is_kept ? 0 : far_remove_anyway(&l->door.remote, l->door.name, e);
     if (r == 0 || r == -PALE_NOT_FOUND)
         dismiss(l);
     own_close(&l->guard_fd);

@@ -11,7 +11,4 @@
 void report_line(const struct msg_result *r, bool quiet);
 
 /* One object with both streams. Returns the command's status. */
-int report_json(const struct msg_result *r, struct buf *out, struct buf *err);
-
-/* The fields of a result, into an open object. */
-void report_fields(const struct msg_result *r, struct json *j);
+int report_json(const struct msg_result *r, const struct msg_exec *asked, struct buf *out, struct buf *err);

@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "base/quote.h"
+#include "box/kept_log.h"
 #include "box/litter.h"
 
 void shown_gc_done(struct shown_gc *s)
@@ -51,5 +52,8 @@ int shown_gc_end(struct shown_gc *s, const struct gc_result *g)
     if (g->files + g->staging + g->quarantines > 0)
         printf("%u unfinished files, %u folders of builds that died, %u quarantines of one-shot boxes older than %d days %s\n", g->files,
                g->staging, g->quarantines, LITTER_QUARANTINE_DAYS, done(s));
+    if (g->logs > 0)
+        printf("%u logs of removed boxes %s: older than %d days, or more than %d or 256 MiB\n", g->logs, done(s), KEPT_LOG_DAYS,
+               KEPT_LOG_MOST);
     return fflush(stdout) ? 125 : 0;
 }

@@ -5,13 +5,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/quote.h"
 #include "box/audit.h"
 #include "box/checkpoint.h"
+#include "box/kept_log.h"
 #include "box/life.h"
 #include "cli/cli.h"
+#include "cli/door.h"
 #include "cli/far.h"
 #include "cli/lookup.h"
 #include "cli/shown_net.h"
@@ -21,8 +24,46 @@ static const struct option audit_options[] = {
     {"verify", 0, NULL, "recompute the chain of digests", NULL},
     {"follow", 'f', NULL, "go on as records come", NULL},
     {"runs", 0, NULL, "the log of one-shot runs instead of a box's", NULL},
+    {"removed", 0, NULL, "list the boxes that were removed and whose logs are still here", NULL},
     {0},
 };
+
+/* A box, or by its id one that was removed. */
+static int find_log(struct args *a, struct place *ret, struct pale_err *e)
+{
+    int r = lookup_box(a, a->word[0], ret, e);
+    return r == -PALE_NOT_FOUND && kept_log_find(a->word[0], ret, NULL) == 0 ? 0 : r;
+}
+
+static void list_removed(void *arg, const struct kept_log *k)
+{
+    struct listing *l = arg;
+    char time[32] = "";
+    time_t t = (time_t)(k->removed_unix_ms / 1000);
+    struct tm tm;
+    if (gmtime_r(&t, &tm))
+        strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%SZ", &tm);
+    if (l->is_json) {
+        json_begin_object(&l->json, NULL);
+        json_text(&l->json, "id", k->id);
+        json_text(&l->json, "name", k->name);
+        json_text(&l->json, "removed", time);
+        json_end_object(&l->json);
+        return;
+    }
+    table_cell(&l->table, k->id);
+    table_cell(&l->table, k->name);
+    table_cell(&l->table, time);
+}
+
+static int run_removed(struct args *a)
+{
+    static const char *const heads[] = {"ID", "NAME", "REMOVED"};
+    struct pale_err e;
+    own_listing l = {0};
+    listing_init(&l, a, heads, 3);
+    return kept_log_each(list_removed, &l, &e) < 0 ? cli_fail(a, &e) : listing_print(&l);
+}
 
 static int log_path(struct args *a, char *ret, size_t cap, struct pale_err *e)
 {
@@ -36,7 +77,7 @@ static int log_path(struct args *a, char *ret, size_t cap, struct pale_err *e)
     }
     if (a->count < 1)
         return err_set(e, PALE_BAD_INPUT, "which box? pale audit %s", a->verb->usage);
-    if ((r = lookup_box(a, a->word[0], &p, e)) == 0)
+    if ((r = find_log(a, &p, e)) == 0)
         snprintf(ret, cap, "%s/audit", p.state);
     return r;
 }
@@ -81,7 +122,7 @@ static int verify(struct args *a, const char *path)
     struct audit_anchor anchor = {0};
     struct place p = {0};
     struct pale_err e;
-    if (!args_has(a, "runs") && (lookup_box(a, a->word[0], &p, &e) < 0 || checkpoint_find(life_born(&p), &anchor, &e) < 0))
+    if (!args_has(a, "runs") && (find_log(a, &p, &e) < 0 || checkpoint_find(life_born(&p), &anchor, &e) < 0))
         return cli_fail(a, &e);
     if (audit_verify(path, anchor.seq ? &anchor : NULL, p.id[0] ? p.id : NULL, &c, &e) < 0)
         return cli_fail(a, &e);
@@ -110,7 +151,7 @@ static void show(const char *line)
     struct netline net;
     if (netline_parse(line, strlen(line), &net))
         return show_net(&net);
-    char time[40], event[40], job[24], what[256], status[24], answer[16], scope[16], reason[200];
+    char time[40], event[40], job[24], what[256], status[24], answer[16], scope[16], reason[200], held[200];
     cli_field(line, "time", time, sizeof(time));
     cli_field(line, "event", event, sizeof(event));
     cli_field(line, "job", job, sizeof(job));
@@ -122,6 +163,7 @@ static void show(const char *line)
     cli_field(line, "answer", answer, sizeof(answer));
     cli_field(line, "scope", scope, sizeof(scope));
     cli_field(line, "reason", reason, sizeof(reason));
+    cli_field(line, "env_held_back", held, sizeof(held));
     if (!reason[0])
         cli_field(line, "cut", reason, sizeof(reason));
     own_buf b = {0};
@@ -135,6 +177,8 @@ static void show(const char *line)
         buf_addf(&b, " %s", what);
     if (answer[0])
         buf_addf(&b, ": %s, %s", answer, scope);
+    if (held[0])
+        buf_addf(&b, " held back %s", held);
     if (reason[0])
         buf_addf(&b, " (%s)", reason);
     own_buf safe = {0};
@@ -147,6 +191,8 @@ static int run_audit(struct args *a)
 {
     struct pale_err e;
     char path[PATH_BYTES_MAX + 16];
+    if (args_has(a, "removed"))
+        return door_only_here(a, "--removed", "the logs are in this host's state folder", &e) < 0 ? cli_fail(a, &e) : run_removed(a);
     if (a->host)
         return far_audit(a, verify_text, show);
     if (log_path(a, path, sizeof(path), &e) < 0)
@@ -185,9 +231,10 @@ static const struct option *const tables[] = {audit_options, scope_options, comm
 const struct verb verb_audit = {"audit",
                                 "Trust",
                                 "show or verify what was done",
-                                "[--verify|--follow] BOX | --runs",
+                                "[--verify|--follow] BOX|ID | --runs | --removed",
                                 "Every deed and every refusal, written before it took effect, each record carrying the digest of the one\n"
-                                "before. --json prints the records as they are. --verify finds changed, missing or reordered records.",
+                                "before. --json prints the records as they are. --verify finds changed, missing or reordered records.\n"
+                                "The log of a box that was removed stays for 30 days and is read by its ID.",
                                 tables,
                                 0,
                                 1,

@@ -11,14 +11,16 @@
 #include "base/path.h"
 #include "box/audit.h"
 #include "box/cutoff.h"
-#include "box/gc.h"
 #include "box/identity.h"
 #include "box/keepers.h"
+#include "box/kept_log.h"
 #include "box/life.h"
+#include "box/policy_compare.h"
 #include "box/reach.h"
 #include "box/start.h"
 #include "box/snapshot.h"
 #include "box/stack.h"
+#include "box/unlanded.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
 #include "cli/far.h"
@@ -37,6 +39,7 @@
 static const struct option create_options[] = {
     {"in-project", 0, NULL, "in .pale of the working folder's project", NULL},
     {"no-start", 0, NULL, "do not start it yet", NULL},
+    {"ensure", 0, NULL, "a box of that name with the same policy will do", NULL},
     {"no-autosave", 0, NULL, "keep no snapshot of it when it is stopped", NULL},
     {"ttl", 0, "TIME", "the daemon removes it after so long (2h)", NULL},
     {"idle", 0, "TIME", "the daemon stops it after so long without a command (30m)", NULL},
@@ -47,8 +50,34 @@ static const struct option create_options[] = {
 struct birth {
     struct place place;
     struct reach reach;
+    bool was_there; /* with --ensure */
     struct start_look look;
 };
+
+#define ENSURE_TRIES 100
+#define ENSURE_PAUSE_US 20000
+
+/* Makes the box, or with --ensure finds the one that is there. Of two who ensure the same box at once one makes it; should that one not
+ * start and be taken back, the other makes it after all. */
+static int make_or_find(const struct args *a, const struct life_order *order, struct birth *b, struct pale_err *e)
+{
+    int r = life_make(order, &b->place, e);
+    for (int tries = 0; r == -PALE_EXISTS && args_has(a, "ensure") && tries < ENSURE_TRIES; tries++) {
+        struct pale_err why;
+        int found = place_find(order->name, order->scope, &b->place, &why);
+        if (found == 0 && (found = policy_compare(&b->place, order->policy, args_has(a, "no-autosave"), &why)) == 0) {
+            b->was_there = true;
+            return 0;
+        }
+        if (found == -PALE_EXISTS) {
+            *e = why;
+            return found;
+        }
+        usleep(ENSURE_PAUSE_US); /* it goes just now, or is not whole yet */
+        r = life_make(order, &b->place, e);
+    }
+    return r;
+}
 
 static int begin_birth(const struct args *a, const char *name, const struct policy *policy, int home, struct birth *b, struct pale_err *e)
 {
@@ -63,10 +92,11 @@ static int begin_birth(const struct args *a, const char *name, const struct poli
                                .policy = policy,
                                .stack = args_has(a, "no-autosave") ? &by_hand : NULL,
                                .durable = !start};
-    int r = life_make(&order, &b->place, e);
-    if (r == 0)
+    b->was_there = false;
+    int r = make_or_find(a, &order, b, e);
+    if (r == 0 && !b->was_there)
         start_look_begin(&b->look, &b->place, policy);
-    if (r == 0 && start && (r = reach_start(&b->reach, &b->place, home, e)) < 0) {
+    if (r == 0 && start && !b->was_there && (r = reach_start(&b->reach, &b->place, home, e)) < 0) {
         start_look_done(&b->look);
         life_take_back(&b->place);
     }
@@ -76,7 +106,7 @@ static int begin_birth(const struct args *a, const char *name, const struct poli
 /* A keeper that found another in its place has lost a race against somebody who uses the box already: it is up, or soon will be. */
 static int await_birth(struct birth *b, struct pale_err *e)
 {
-    int r = reach_started(&b->reach, &b->place, e);
+    int r = b->was_there ? -PALE_BUSY : reach_started(&b->reach, &b->place, e);
     if (r != -PALE_BUSY)
         return r;
     reach_close(&b->reach);
@@ -149,7 +179,7 @@ static int end_birth(const struct args *a, struct birth *b, struct pale_err *e)
     reach_close(&b->reach);
     if (r == 0 && has_terms(a))
         r = set_terms(a, &b->place, e);
-    if (r < 0 && r != -PALE_BUSY)
+    if (r < 0 && r != -PALE_BUSY && !b->was_there)
         life_take_back(&b->place);
     return r < 0 ? r : tell_birth(a, &b->place, e);
 }
@@ -362,19 +392,77 @@ static int list_stray(void *arg, const struct keepers_one *k)
     return k->is_once || is_listed(arg, k->place.id) || access(k->place.state, F_OK) == 0 ? 0 : list_one(arg, &k->place);
 }
 
+/* The boxes that are found, to be listed in order. */
+struct found_boxes {
+    struct place **item;
+    size_t count, room;
+    bool only_global;
+};
+
+static void found_done(struct found_boxes *f)
+{
+    for (size_t i = 0; i < f->count; i++)
+        free(f->item[i]);
+    free(f->item);
+}
+
+static int add_found(void *arg, const struct place *p)
+{
+    struct found_boxes *f = arg;
+    if (p->project && f->only_global)
+        return 0;
+    if (f->count == f->room) {
+        struct place **grown = realloc(f->item, (f->room * 2 + 16) * sizeof(*grown));
+        if (!grown)
+            return -PALE_NO_MEMORY;
+        f->item = grown;
+        f->room = f->room * 2 + 16;
+    }
+    struct place *copy = malloc(sizeof(*copy));
+    if (!copy)
+        return -PALE_NO_MEMORY;
+    *copy = *p;
+    f->item[f->count++] = copy;
+    return 0;
+}
+
+/* The project's boxes first, each kind by name. */
+static int order_of_boxes(const void *x, const void *y)
+{
+    const struct place *a = *(struct place *const *)x, *b = *(struct place *const *)y;
+    int by_name = strcmp(a->name, b->name);
+    return a->project != b->project ? (a->project ? -1 : 1) : by_name ? by_name : strcmp(a->id, b->id);
+}
+
+static int list_found(struct found_boxes *f, int (*list)(void *arg, const struct place *p), struct boxes *b)
+{
+    int r = 0;
+    if (f->count > 0)
+        qsort(f->item, f->count, sizeof(*f->item), order_of_boxes);
+    for (size_t i = 0; r >= 0 && i < f->count; i++)
+        r = list(b, f->item[i]);
+    return r;
+}
+
 static int run_ls(struct args *a)
 {
     struct pale_err e;
     static const char *const heads[] = {"NAME", "SCOPE", "STATE", "JOBS", "ID"};
     CLEANUP(boxes_done) struct boxes b = {.e = &e};
+    CLEANUP(found_done) struct found_boxes near = {.only_global = args_has(a, "global")}, rest = {.only_global = near.only_global};
     if (a->host)
         return far_ls(a);
     listing_init(&b.listing, a, heads, 5);
-    int r = place_each(true, list_one, &b, &e);
+    err_nomem(&e); /* all that add_found can say */
+    int r = place_each(true, add_found, &near, &e);
+    if (r >= 0)
+        r = list_found(&near, list_one, &b);
     b.only_up = true;
     if (r >= 0)
-        r = place_each_state(list_more, &b, &e);
+        r = place_each_state(add_found, &rest, &e);
     if (r >= 0)
+        r = list_found(&rest, list_more, &b);
+    if (r >= 0 && !near.only_global)
         r = keepers_each(list_stray, &b, &e);
     return r < 0 ? cli_fail(a, &e) : listing_print(&b.listing);
 }
@@ -480,34 +568,69 @@ static int run_stop(struct args *a)
 
 static const struct option rm_options[] = {
     {"keep-data", 0, NULL, "leave the box's data folder", NULL},
-    {"force", 'f', NULL, "no error if there is no such box", NULL},
+    {"force", 'f', NULL, "also with work that has not landed; no error if there is no such box", NULL},
     {0},
 };
+
+/* 0: it may be removed; 1: the user has said that it stays. Work that exists nowhere else goes only if somebody says so. */
+static int may_go(const struct args *a, const struct place *p, struct pale_err *e)
+{
+    char line[16];
+    if (args_has(a, "force") || args_has(a, "keep-data"))
+        return 0;
+    int r = unlanded_refuse(p, e);
+    if (r == 0 || a->json || !isatty(0) || !isatty(2))
+        return r;
+    cli_complain(e->text);
+    fprintf(stderr, "Remove it anyway, with that work? [y,n] ");
+    fflush(stderr);
+    return fgets(line, sizeof(line), stdin) && (line[0] == 'y' || line[0] == 'Y') ? 0 : 1;
+}
+
+static int remove_one(const struct args *a, const struct place *p, struct pale_err *e)
+{
+    char note[PALE_ERR_TEXT_MAX] = "";
+    int r = life_stop(p, STOP_ANY, "local", e);
+    if (r == 0)
+        r = kept_log_remove(p, !args_has(a, "keep-data"), "local", args_has(a, "force"), note, e);
+    if (note[0])
+        cli_note("note: the log of %s is gone with it: %s", p->name, note);
+    return r;
+}
 
 static int run_rm(struct args *a)
 {
     struct pale_err e;
     struct place p;
-    int removed = 0;
+    int removed = 0, kept = 0;
     if (a->host)
         return far_rm(a);
     for (int i = 0; i < a->count; i++) {
         int r = lookup_box(a, a->word[i], &p, &e);
         if (r == -PALE_NOT_FOUND && args_has(a, "force"))
             continue;
-        if (r < 0 || life_stop(&p, STOP_ANY, "local", &e) < 0 || place_remove(&p, !args_has(a, "keep-data"), &e) < 0 ||
-            gc_shared(&p, &e) < 0)
+        if (r < 0 || (r = may_go(a, &p, &e)) < 0 || (r == 0 && remove_one(a, &p, &e) < 0))
             return cli_fail(a, &e);
-        removed++;
+        removed += r == 0;
+        kept += r == 1;
     }
     if (a->json)
         printf("{\"removed\":%d}\n", removed);
-    return 0;
+    return kept ? 125 : 0;
 }
 
-static const struct option *const create_tables[] = {create_options, box_options, common_options, NULL};
+static const struct option create_scope[] = {
+    {"global", 'g', NULL, "among your own boxes, as without it", NULL},
+    {0},
+};
+static const struct option ls_options[] = {
+    {"global", 'g', NULL, "your own boxes alone", NULL},
+    {"all", 'a', NULL, "the project's too, as without it", NULL},
+    {0},
+};
+static const struct option *const create_tables[] = {create_options, create_scope, box_options, common_options, NULL};
 static const struct option *const plain_tables[] = {scope_options, common_options, NULL};
-static const struct option *const ls_tables[] = {common_options, NULL};
+static const struct option *const ls_tables[] = {ls_options, common_options, NULL};
 static const struct option *const rm_tables[] = {rm_options, scope_options, common_options, NULL};
 
 const struct verb verb_create = {
@@ -539,5 +662,14 @@ const struct verb verb_stop = {"stop",
                                -1,
                                run_stop};
 const struct verb verb_rm = {
-    "rm", "Boxes", "remove a box", "[--keep-data] BOX …", "Stops the box and removes its policy, logs and files.", rm_tables, 1,
-    -1,   -1,      run_rm};
+    "rm",
+    "Boxes",
+    "remove a box",
+    "[--keep-data] [-f] BOX …",
+    "Stops the box and removes its policy and files. With work in a project for review that has not landed it asks,\n"
+    "or without a terminal refuses, unless -f. Its log stays for 30 days: `pale audit ID`, `pale audit --removed`.",
+    rm_tables,
+    1,
+    -1,
+    -1,
+    run_rm};

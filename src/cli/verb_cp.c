@@ -19,6 +19,8 @@
 
 static struct chore chore;
 
+#define BUNDLE_CUT 2 /* exit status of the child */
+
 /* BOX:PATH, where BOX is a box name and PATH is not empty. */
 static bool split_box(const char *word, char box[BOX_NAME_MAX + 1], const char **ret_path)
 {
@@ -44,7 +46,8 @@ static pid_t start_bundle(int *fd, bool sending, int dirfd, const char *name)
         struct pale_err e;
         close(sending ? p[0] : p[1]);
         int r = sending ? bundle_send(p[1], dirfd, name, true, &count, &e) : bundle_receive(p[0], dirfd, name, true, &count, &e);
-        if (r < 0 && !(sending && e.os == EPIPE)) /* who takes it has stopped, and says why */
+        bool said_there = sending ? e.os == EPIPE : e.code == PALE_GONE; /* the other side has stopped, and says why */
+        if (r < 0 && !said_there)
             cli_complain(e.text);
         else if (r == 0 && count.skipped)
             fprintf(stderr, "pale: %llu entries were left out: no files, folders or symlinks, or links that lead out\n",
@@ -52,7 +55,7 @@ static pid_t start_bundle(int *fd, bool sending, int dirfd, const char *name)
         if (r == 0 && count.changed)
             fprintf(stderr, "pale: %llu files grew or shrank while they were read\n", (unsigned long long)count.changed);
         fflush(stderr);
-        _exit(r < 0 ? 1 : 0);
+        _exit(r == 0 ? 0 : said_there ? BUNDLE_CUT : 1);
     }
     close(sending ? p[1] : p[0]);
     *fd = sending ? p[0] : p[1];
@@ -107,6 +110,8 @@ static int carry(struct args *a, bool in, int dirfd, const char *name)
     int child = end_bundle(pid);
     if (r < 0)
         return cli_fail(a, &e);
+    if (child == BUNDLE_CUT)
+        return err_set(&e, PALE_GONE, "the copy was cut off before its end, and nobody said why"), cli_fail(a, &e);
     return child ? 125 : 0;
 }
 

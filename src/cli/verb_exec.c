@@ -24,7 +24,7 @@ static const struct option exec_options[] = {
     {"interactive", 'i', NULL, "give the command our standard input", NULL},
     {"tty", 't', NULL, "give it a terminal", NULL},
     {"cwd", 'w', "DIR", "working folder in the box", NULL},
-    {"user", 'u', "USER", "agent (default), root, or UID[:GID]", NULL},
+    {"user", 'u', "USER", "agent (default), root, or UID[:GID]; on an image root alone", NULL},
     {"timeout", 'T', "TIME", "kill it and all it started after this time (30s)", NULL},
     {"quiet", 'q', NULL, "no summary line at the end", NULL},
     {0},
@@ -137,7 +137,7 @@ static int finish(const struct args *a, struct reach *r, struct msg_exec *m, str
     if (res < 0)
         return cli_fail(a, &e);
     if (a->json)
-        return report_json(&result, &out, &err);
+        return report_json(&result, m, &out, &err);
     report_line(&result, args_has(a, "quiet") || s.terminal);
     return (int)result.status;
 }
@@ -244,7 +244,7 @@ static int run_detached(struct args *a, struct reach *r, struct msg_exec *m)
 }
 
 const struct option run_in_options[] = {
-    {"user", 'u', "USER", "agent (default), root, or UID[:GID]", NULL},
+    {"user", 'u', "USER", "agent (default), root, or UID[:GID]; on an image root alone", NULL},
     {"timeout", 'T', "TIME", "kill it and all it started after this time (30s)", NULL},
     {"quiet", 'q', NULL, "no summary line at the end", NULL},
     {0},

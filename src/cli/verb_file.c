@@ -2,6 +2,7 @@
 /* Owns the verbs that read and write files of a box: cat, write, files. What comes out of a box is hostile: a listing is parsed
  * strictly and quoted. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/limits.h"
@@ -83,17 +84,59 @@ static void list_entry(struct listing *l, const struct file_entry *en, const cha
     table_cell(&l->table, shown);
 }
 
-/* Nothing is shown of a listing that cannot be read to its end. */
+/* Where the entries of a listing begin, to be shown by name. */
+struct entry_order {
+    struct entry_at {
+        size_t at;
+        char *name;
+    } * item;
+    size_t count, room;
+};
+
+static void entry_order_done(struct entry_order *o)
+{
+    for (size_t i = 0; i < o->count; i++)
+        free(o->item[i].name);
+    free(o->item);
+}
+
+static int add_entry(struct entry_order *o, size_t at, const char *name, struct pale_err *e)
+{
+    if (o->count == o->room) {
+        struct entry_at *grown = realloc(o->item, (o->room * 2 + 64) * sizeof(*grown));
+        if (!grown)
+            return err_nomem(e);
+        o->item = grown;
+        o->room = o->room * 2 + 64;
+    }
+    o->item[o->count] = (struct entry_at){at, strdup(name)};
+    return o->item[o->count].name ? (o->count++, 0) : err_nomem(e);
+}
+
+static int by_name(const void *x, const void *y)
+{
+    return strcmp(((const struct entry_at *)x)->name, ((const struct entry_at *)y)->name);
+}
+
+/* Nothing is shown of a listing that cannot be read to its end. A folder has no order of its own. */
 static int show_entries(struct args *a, const char *path, const struct buf *out, struct pale_err *e)
 {
     own_listing l = {0};
-    listing_init(&l, a, NULL, 4);
+    CLEANUP(entry_order_done) struct entry_order order = {0};
+    struct file_entry en;
     for (size_t at = 0, used = 0; at < out->len; at += used) {
-        struct file_entry en;
         if (file_entry_parse(out->data + at, out->len - at, &en, &used) != 1)
             return err_set(e, PALE_PROTOCOL, "the listing cannot be read");
-        list_entry(&l, &en, path);
+        int r = add_entry(&order, at, en.name, e);
+        if (r < 0)
+            return r;
     }
+    if (order.count > 0)
+        qsort(order.item, order.count, sizeof(*order.item), by_name);
+    listing_init(&l, a, NULL, 4);
+    for (size_t i = 0, used = 0; i < order.count; i++)
+        if (file_entry_parse(out->data + order.item[i].at, out->len - order.item[i].at, &en, &used) == 1)
+            list_entry(&l, &en, path);
     return listing_print(&l) ? err_os(e, "write the listing") : 0;
 }
 

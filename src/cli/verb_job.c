@@ -14,6 +14,7 @@
 #include "cli/report.h"
 #include "cli/session.h"
 #include "cli/verbs.h"
+#include "wire/result_json.h"
 #include "wire/message.h"
 
 static void job_json(struct json *j, const struct msg_job *m)
@@ -29,7 +30,7 @@ static void job_json(struct json *j, const struct msg_job *m)
     if (m->state == JOB_ENDED) {
         struct msg_result r = msg_job_result(m);
         json_begin_object(j, "result");
-        report_fields(&r, j);
+        result_json(j, &r);
         json_end_object(j);
     }
     json_end_object(j);
@@ -259,7 +260,7 @@ static int run_attach(struct args *a)
     if (session_run(&s, &result, &e) < 0)
         return cli_fail(a, &e);
     if (a->json)
-        return report_json(&result, &out, &err);
+        return report_json(&result, NULL, &out, &err);
     report_line(&result, args_has(a, "quiet") || s.terminal);
     return (int)result.status;
 }

@@ -13,9 +13,11 @@
 #include "cli/lookup.h"
 #include "cli/verbs.h"
 
-/* A policy by what stands on the command line: a box's name, or a file (anything with a '/' or a '.'). */
-static int load(struct args *a, const char *what, struct policy *ret, struct pale_err *e)
+/* A policy by what stands on the command line: a box's name, or a file (anything with a '/' or a '.'). *ret_told: what is wrong with the
+ * file is said already. */
+static int load(struct args *a, const char *what, struct policy *ret, bool *ret_told, struct pale_err *e)
 {
+    *ret_told = false;
     if (!strpbrk(what, "/.")) {
         own_door d = {0};
         int r = door_find(&d, a, what, e);
@@ -25,35 +27,58 @@ static int load(struct args *a, const char *what, struct policy *ret, struct pal
     buf_init(&out, POLICY_TEXT_MAX);
     buf_init(&complaints, 65536);
     int r = intake_file(what, -1, a->json, &out, &complaints, e);
-    if (r < 0 && e->code == PALE_BAD_INPUT)
+    *ret_told = r < 0 && e->code == PALE_BAD_INPUT && complaints.len > 0;
+    if (*ret_told)
         fwrite(complaints.data, 1, complaints.len, a->json ? stdout : stderr);
     return r < 0 ? r : intake_parse(&out, ret, e);
 }
 
 /* What load could not print itself. */
-static int fail(struct args *a, const struct pale_err *e)
+static int fail(struct args *a, bool is_told, const struct pale_err *e)
 {
-    return a->json && e->code == PALE_BAD_INPUT && strstr(e->text, "not a valid policy") ? 1 : cli_fail(a, e);
+    return a->json && is_told ? 1 : cli_fail(a, e);
+}
+
+static int invalid(const struct args *a)
+{
+    if (!a->json)
+        printf("INVALID\n");
+    return 1;
+}
+
+/* Every way in which a file is no policy ends with a line that says so: in JSON as pale-policy writes it, without a place. */
+static int explain(const struct args *a, const struct pale_err *e)
+{
+    own_buf b = {0};
+    struct json j;
+    if (!a->json) {
+        fprintf(stderr, "%s: %s\n", a->word[0], e->text);
+        return invalid(a);
+    }
+    buf_init(&b, 65536);
+    json_start(&j, &b);
+    json_begin_object(&j, NULL);
+    json_bool(&j, "valid", false);
+    json_begin_list(&j, "errors");
+    json_begin_object(&j, NULL);
+    json_text(&j, "file", a->word[0]);
+    json_text(&j, "message", e->text);
+    json_end_object(&j);
+    json_end_list(&j);
+    json_end_object(&j);
+    int failed = cli_json(&b);
+    return failed ? failed : 1;
 }
 
 static int run_validate(struct args *a)
 {
     struct pale_err e, held = {0};
     own_policy p = {0};
-    if (load(a, a->word[0], &p, &e) < 0) {
-        if (e.code != PALE_BAD_INPUT)
-            return cli_fail(a, &e);
-        if (!a->json)
-            printf("INVALID\n");
-        return 1;
-    }
-    if (policy_check(&p, &e) < 0) {
-        if (a->json)
-            return cli_fail(a, &e), 1;
-        fprintf(stderr, "%s: %s\n", a->word[0], e.text);
-        printf("INVALID\n");
-        return 1;
-    }
+    bool is_told = false;
+    if (load(a, a->word[0], &p, &is_told, &e) < 0)
+        return is_told ? invalid(a) : e.code == PALE_OS || !strpbrk(a->word[0], "/.") ? cli_fail(a, &e) : explain(a, &e);
+    if (policy_check(&p, &e) < 0)
+        return explain(a, &e);
     bool startable = policy_held(&p, &held) == 0;
     own_buf b = {0};
     buf_init(&b, 1 << 20);
@@ -81,9 +106,10 @@ static int show(struct args *a)
     struct pale_err e;
     own_policy p = {0};
     own_buf b = {0};
-    int r = a->count > 1 ? load(a, a->word[1], &p, &e) : policy_init(&p, &e);
+    bool is_told = false;
+    int r = a->count > 1 ? load(a, a->word[1], &p, &is_told, &e) : policy_init(&p, &e);
     if (r < 0)
-        return fail(a, &e);
+        return fail(a, is_told, &e);
     buf_init(&b, 1 << 20);
     if (a->json) {
         struct json j;
@@ -102,8 +128,9 @@ static int diff(struct args *a)
     own_policy p = {0}, q = {0};
     own_buf b = {0};
     struct json j;
-    if (load(a, a->word[1], &p, &e) < 0 || load(a, a->word[2], &q, &e) < 0)
-        return fail(a, &e);
+    bool is_told;
+    if (load(a, a->word[1], &p, &is_told, &e) < 0 || load(a, a->word[2], &q, &is_told, &e) < 0)
+        return fail(a, is_told, &e);
     buf_init(&b, 1 << 20);
     if (a->json) {
         json_start(&j, &b);
@@ -122,8 +149,9 @@ static int ask(struct args *a)
     struct pale_err e;
     own_policy p = {0};
     struct policy_answer answer;
-    if (load(a, a->word[1], &p, &e) < 0)
-        return fail(a, &e);
+    bool is_told;
+    if (load(a, a->word[1], &p, &is_told, &e) < 0)
+        return fail(a, is_told, &e);
     if (policy_ask(&p, a->word[2], a->word[3], &answer, &e) < 0)
         return cli_fail(a, &e);
     if (a->json) {

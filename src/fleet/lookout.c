@@ -158,7 +158,7 @@ static void tell_job(struct lookout *w, const struct msg_job *m)
         json_u64(&j, "signal", m->signal);
         for (const struct msg_result_name *n = msg_result_names; n->name; n++)
             if (m->flags & n->flag)
-                json_bool(&j, n->name, true);
+                json_bool(&j, n->name, n->flag != RESULT_NOT_STARTED); /* what is usual is not said */
     }
     events_tell(&f->events, m->state == JOB_ENDED ? "job.ended" : "job.started", w->id, b->tenant, b->name,
                 text.failed ? "" : buf_text(&text));

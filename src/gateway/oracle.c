@@ -16,6 +16,7 @@
 #include "base/quote.h"
 #include "confine/weaken.h"
 #include "gateway/gateway.h"
+#include "policy/rule.h"
 
 #define QUESTIONS_PER_TURN 16
 #define STREAM_MS 10000
@@ -112,14 +113,6 @@ static void make_up(struct gateway *g, struct asker *who)
     reply(g, who, &a);
 }
 
-/* The host's own ports have names in a zone of ours. */
-static bool is_of_host(const struct hostname *n)
-{
-    static const char zone[] = ".host.pale";
-    size_t m = sizeof(zone) - 1;
-    return n->len > m && strcmp(n->text + n->len - m, zone) == 0;
-}
-
 /* One question, from whichever socket. */
 static void take_question(struct gateway *g, struct asker *who)
 {
@@ -146,7 +139,7 @@ static void take_question(struct gateway *g, struct asker *who)
         return;
     }
     struct known *k = known_find(g, &q->host);
-    if ((j.verdict == VERDICT_ASK || is_of_host(&q->host)) && !(k && k->current && k->fresh_ms > clock_ms())) {
+    if ((j.verdict == VERDICT_ASK || rule_is_host_name(q->host.text)) && !(k && k->current && k->fresh_ms > clock_ms())) {
         make_up(g, who);
         return;
     }

@@ -160,7 +160,7 @@ static int dial(int type, const unsigned char address[4], uint32_t port)
 }
 
 /* A documentation address: nobody is there, and in a box without network nobody is even asked. With one, no datagram leaves it. */
-static const unsigned char nobody[4] = {192, 0, 2, 1};
+static const unsigned char nobody[4] = PROBE_NOBODY;
 
 ATTEMPT(NETWORK)
 {

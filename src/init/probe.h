@@ -25,6 +25,11 @@ enum probe_id {
 
 /* What is touched to see that the box's group counts it. */
 #define PROBE_NOBODY_PORT 9 /* of 192.0.2.1, which is nobody's */
+#define PROBE_NOBODY                                                                                                                       \
+    {                                                                                                                                      \
+        192, 0, 2, 1                                                                                                                       \
+    }
+#define PROBE_NOBODY_TEXT "192.0.2.1"
 #define PROBE_TOUCH_BYTES (2u << 20)
 
 struct probe_report {

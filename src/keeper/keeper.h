@@ -158,6 +158,8 @@ struct wayout {
     int published[EGRESS_PORTS_MAX]; /* that listen on the host, in the policy's order; the first published_count */
     size_t published_count;
     unsigned cut;              /* bits of enum msg_cut */
+    uint64_t probes;           /* connections that our own prober has been told to try, and … */
+    uint64_t probes_seen;      /* … how many of them the gateway has told of as refused */
     struct loop_timer telling; /* watchers hear of what was counted */
     struct tally told;
 };

@@ -366,7 +366,7 @@ static int find_ground(struct keeper *k, struct pale_err *e)
     /* Kept for the next keeper of the box (client.c, stop): the two set-id programs take a quarter of a start's time. */
     if (!k->once && k->ids.by_helper && k->ids_home < 0 && (k->ids_home = ids_make_home(&k->ids, e)) < 0)
         return k->ids_home;
-    return etc_prepare(k->runtime_dir, &k->ids, k->etc_dir, sizeof(k->etc_dir), &k->etc_lock, e);
+    return etc_prepare(k->runtime_dir, &k->ids, &k->policy, k->etc_dir, sizeof(k->etc_dir), &k->etc_lock, e);
 }
 
 /* Whoever changes a policy gives another file its name; ours is open, so no other has its number. */

@@ -145,6 +145,7 @@ void proof_start(struct keeper *k)
     struct proof *p = &k->proof;
     const struct msg_probe m = {.full = p->full, .port = p->port, .planted = planted(k), .abstract = p->abstract};
     p->asked = true;
+    k->wayout.probes += k->wayout.meters != NULL; /* it dials an address that nobody has, which is no deed of the box's */
     record_start(&w, mem, sizeof(mem));
     msg_probe_write(&m, &w);
     wire_send(k, TO_PROBE, 0, mem, w.len);
@@ -158,6 +159,19 @@ static void see_number(struct receipt_facts *f, const char *name, const char *de
     snprintf(want, sizeof(want), "%llu", (unsigned long long)expected);
     snprintf(is, sizeof(is), "%llu", (unsigned long long)observed);
     receipt_outside(f, name, defence, want, seen ? is : "none");
+}
+
+/* A default that nothing holds is told, so that nobody takes it for a limit. */
+static void see_unheld(const struct keeper *k, struct receipt_facts *f)
+{
+    static const struct {
+        enum policy_limit_kind which;
+        const char *name, *defence;
+    } rows[] = {{LIMIT_TOKENS, "token-limit", "no limit on model tokens: the default is not held"},
+                {LIMIT_COST, "cost-limit", "no limit on cost: the default is not held"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (policy_limit_is_unheld(&k->policy, rows[i].which))
+            receipt_outside(f, rows[i].name, rows[i].defence, "not held", "not held");
 }
 
 static void see_limits(struct keeper *k, struct receipt_facts *f)
@@ -183,6 +197,7 @@ static void see_limits(struct keeper *k, struct receipt_facts *f)
                    is.cpu_milli);
     if (lim[LIMIT_OUTPUT].value && f->full)
         receipt_outside(f, "output-limit", "the limit on output", "held", work_holds_output(k) ? "held" : "open");
+    see_unheld(k, f);
 }
 
 /* The kernel shows a folder with a limit of its own as a disk of that size; one that is smaller anyway holds no less. */

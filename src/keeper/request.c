@@ -14,12 +14,37 @@ extern char **environ;
 
 /* Bytes of a command line in an audit record: every one may take six when written as JSON. */
 #define AUDIT_ARGV_MAX (AUDIT_RECORD_MAX / 8)
+#define HELD_SHOWN_MAX 512 /* bytes of names that were held back */
+
+/* Why a box with one user has no other. */
+static int refuse_user(const struct keeper *k, const char *user, struct pale_err *e)
+{
+    char shown[64];
+    quote_into(shown, sizeof(shown), user, strlen(user));
+    if (k->policy.image)
+        return err_set(
+            e, PALE_UNSUPPORTED,
+            "there is no user %s in a box on an image: it has one, called root inside (uid 0) and without any right of the host's "
+            "root; leave --user out",
+            shown);
+    if (k->once)
+        return err_set(e, PALE_UNSUPPORTED,
+                       "there is no user %s in a box for one command: it has one, " WALL_USER
+                       " (%u), so that it starts fast; one that stays has others, if /etc/subuid gives you a range: pale create NAME, then "
+                       "pale exec --user %s NAME",
+                       shown, k->ids.uid, shown);
+    return err_set(e, PALE_UNSUPPORTED,
+                   "this box has one user, " WALL_USER " (%u): other ids need a range in /etc/subuid; `pale doctor` says how to get one",
+                   k->ids.uid);
+}
 
 /* Who the command runs as: "" or the box's user, "root", or a number that exists in the box. */
 static int parse_user(const struct keeper *k, const char *user, uint32_t *ret_uid, uint32_t *ret_gid, struct pale_err *e)
 {
     uint64_t uid = 0, gid = 0;
     char text[32];
+    if (k->policy.image && strcmp(user, WALL_USER) == 0)
+        return refuse_user(k, user, e);
     if (user[0] == 0 || strcmp(user, WALL_USER) == 0) {
         *ret_uid = *ret_gid = RUNNER_DEFAULT_ID;
         return 0;
@@ -37,10 +62,7 @@ static int parse_user(const struct keeper *k, const char *user, uint32_t *ret_ui
     if (!good)
         return err_set(e, PALE_BAD_INPUT, "user must be " WALL_USER ", root, UID or UID:GID");
     if (k->ids.kind == IDS_ONE && (uid != k->ids.uid || gid != k->ids.gid))
-        return err_set(e, PALE_UNSUPPORTED,
-                       "this box has one user, " WALL_USER
-                       " (%u): other ids need a range in /etc/subuid; `pale doctor` says how to get one",
-                       k->ids.uid);
+        return refuse_user(k, user, e);
     *ret_uid = (uint32_t)uid;
     *ret_gid = (uint32_t)gid;
     return 0;
@@ -122,6 +144,12 @@ int request_audit(struct kjob *j, const struct msg_exec *m, const char *event, c
     json_bool(w, "tty", m->flags & EXEC_TTY);
     if (j->detached)
         json_bool(w, "detached", true);
+    if (m->heldc > 0) {
+        json_begin_list(w, "env_held_back");
+        for (size_t i = 0, shown = 0; i < m->heldc && shown < HELD_SHOWN_MAX; shown += strlen(m->held[i++]))
+            json_text(w, NULL, m->held[i]);
+        json_end_list(w);
+    }
     if (reason)
         json_text(w, "reason", reason);
     return audit_commit(&k->audit, e);

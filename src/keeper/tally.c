@@ -7,14 +7,42 @@
 
 #include "base/clock.h"
 #include "base/quote.h"
+#include "init/probe.h"
 #include "keeper/keeper.h"
 
 #define TELL_MS 1000
 
+static uint64_t without_probes(const struct keeper *k, uint64_t refused)
+{
+    return refused > k->wayout.probes ? refused - k->wayout.probes : 0;
+}
+
+static bool is_of_probes(const struct gate_host *h)
+{
+    return h->port == PROBE_NOBODY_PORT && strncmp(h->name, PROBE_NOBODY_TEXT, sizeof(h->name)) == 0;
+}
+
+/* How many of the probes have been refused by now. */
+static uint64_t refused_probes(const struct keeper *k)
+{
+    const struct gate_meters *m = k->wayout.meters;
+    uint32_t n = *(const volatile uint32_t *)&m->hosts;
+    for (uint32_t i = 0; k->wayout.probes && i < n && i < GATE_HOSTS_MAX; i++) {
+        struct gate_host one;
+        memcpy(&one, &m->host[i], sizeof(one));
+        if (is_of_probes(&one))
+            return one.refused - without_probes(k, one.refused);
+    }
+    return 0;
+}
+
 static struct tally read_tally(const struct keeper *k)
 {
     const volatile struct gate_meters *m = k->wayout.meters;
-    return m ? (struct tally){m->open, m->connections, m->refused, m->in, m->out} : (struct tally){0};
+    if (!m)
+        return (struct tally){0};
+    uint64_t probes = refused_probes(k), refused = m->refused;
+    return (struct tally){m->open, m->connections, refused > probes ? refused - probes : 0, m->in, m->out};
 }
 
 void tally_fill(const struct keeper *k, struct msg_info *m)
@@ -52,7 +80,10 @@ void tally_hosts(struct client *c)
     for (uint32_t i = 0; i < n && i < GATE_HOSTS_MAX; i++) {
         struct gate_host one;
         memcpy(&one, &m->host[i], sizeof(one));
-        tell_host(c, &one);
+        if (is_of_probes(&one))
+            one.refused = without_probes(c->k, one.refused);
+        if (!is_of_probes(&one) || one.refused + one.connections > 0)
+            tell_host(c, &one);
     }
 }
 

@@ -192,6 +192,7 @@ static int admit(struct kjob *j, struct msg_exec *m, struct pale_err *e)
     m->flags &= ~(uint64_t)(EXEC_DETACH | EXEC_LAST | EXEC_ONCE | EXEC_BRIEF);
     m->user = m->label = m->key = "";
     m->timeout_ms = 0;
+    m->heldc = 0; /* the log has them */
     record_start(&w, mem, sizeof(mem));
     msg_exec_write(m, &w);
     if (w.full)

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ops/base64.h"
+#include "base/base64.h"
 
 #define META "io.modelcontextprotocol/"
 #define CACHE_MS 60000 /* what is offered changes with the daemon only */

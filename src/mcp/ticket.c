@@ -7,7 +7,7 @@
 
 #include "base/number.h"
 #include "base/sha256.h"
-#include "ops/base64.h"
+#include "base/base64.h"
 
 #define BLOCK 64
 

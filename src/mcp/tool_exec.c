@@ -10,7 +10,7 @@
 #include "fleet/pending.h"
 #include "mcp/clip.h"
 #include "mcp/toolbox.h"
-#include "ops/base64.h"
+#include "base/base64.h"
 #include "ops/world.h"
 
 #define HEAD_BYTES 12000u /* of output that a model is shown, … */
@@ -93,7 +93,7 @@ static void put_ending(struct buf *b, const json_t *result, uint64_t timeout_s)
 {
     const char *why = json_string_value(json_object_get(result, "message"));
     uint64_t status = duty_number(result, "exit"), sig = duty_number(result, "signal");
-    if (is_true(result, "not_started"))
+    if (!is_true(result, "started"))
         buf_addf(b, "[it could not be run: %s]", why ? why : "unknown");
     else if (is_true(result, "timed_out"))
         buf_addf(b, "[timed out after %llu s: it was ended with all it started. Give a longer timeout, or background: true]",
@@ -116,8 +116,7 @@ static void put_ending(struct buf *b, const json_t *result, uint64_t timeout_s)
 
 static bool is_failure(const json_t *result)
 {
-    return is_true(result, "not_started") || is_true(result, "timed_out") || is_true(result, "out_of_memory") ||
-           is_true(result, "cpu_limit");
+    return !is_true(result, "started") || is_true(result, "timed_out") || is_true(result, "out_of_memory") || is_true(result, "cpu_limit");
 }
 
 static void end_line(struct buf *b)

@@ -11,6 +11,7 @@
 #include "ops/talk.h"
 #include "ops/ops.h"
 #include "ops/shown.h"
+#include "wire/result_json.h"
 
 #define FEED_HIGH (4u * STDIN_WINDOW) /* unsent bytes at which the keeper is given time */
 
@@ -59,7 +60,7 @@ static void say_exit(struct attach *t, const struct frame *f)
     json_start(&j, &b);
     json_begin_object(&j, NULL);
     json_text(&j, "event", "exit");
-    shown_result(&j, &r);
+    result_json(&j, &r);
     json_end_object(&j);
     call_hold(c);
     say(t, true, b.data, b.len);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/path.h"
+#include "box/life.h"
 #include "ops/ops.h"
 #include "ops/shown.h"
 #include "ops/talk.h"
@@ -134,64 +135,151 @@ static int choose_name(const struct call *c, char ret[BOX_NAME_MAX + 1], struct 
     return 0;
 }
 
+/* What is to be made, as an order says it. */
+struct wish {
+    char name[BOX_NAME_MAX + 1];
+    const char *tenant;
+    char *policy; /* NULL: the defaults */
+    struct buf sets;
+};
+
+static void wish_done(struct wish *w)
+{
+    free(w->policy);
+    buf_done(&w->sets);
+}
+
+/* False: the call is answered. */
+static bool read_wish(struct call *c, struct wish *ret)
+{
+    struct pale_err e;
+    const struct value *policy = call_value(c, "policy"), *set = call_value(c, "set");
+    buf_init(&ret->sets, POLICY_TEXT_MAX);
+    if (!boxes_tenant(c, &ret->tenant))
+        return false;
+    if (!ret->tenant)
+        ret->tenant = c->who.tenant;
+    if (ret->tenant[0] && !path_is_box_name(ret->tenant)) {
+        call_refuse(c, PALE_BAD_INPUT, "tenant: 1 to %d of a-z, 0-9 and '-'", BOX_NAME_MAX);
+        return false;
+    }
+    if (choose_name(c, ret->name, &e) < 0 || (set->given && boxes_sets(set->json, &ret->sets, &e) < 0)) {
+        call_fail(c, &e);
+        return false;
+    }
+    ret->policy = policy->given ? json_dumps(policy->json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    if (policy->given && !ret->policy) {
+        call_refuse(c, PALE_NO_MEMORY, "out of memory");
+        return false;
+    }
+    return true;
+}
+
+static bool is_ensured(struct call *c)
+{
+    return c->op->run == op_box_ensure || call_number(c, "ensure", 0) != 0;
+}
+
+static int64_t expiry(struct call *c)
+{
+    uint64_t ttl = call_number(c, "ttl", 0);
+    return ttl ? (int64_t)clock_unix_ms() + (int64_t)ttl : 0;
+}
+
+/* It is up, and its times are those of this request, if that says any. */
+static void on_used(void *arg, const struct core_answer *a)
+{
+    struct call *c = arg;
+    int64_t idle = (int64_t)call_number(c, "idle", 0), expires = expiry(c);
+    if (c->gone || a->code != PALE_OK || !a->box || (!idle && !expires))
+        return on_done(c, a);
+    char id[BOX_ID_LEN + 1];
+    memcpy(id, a->box->id, sizeof(id));
+    fleet_set_terms(&c->world->fleet, id, expires ? expires : a->box->terms.expires_unix_ms, idle ? idle : a->box->terms.idle_ms, on_done,
+                    c);
+}
+
+static void on_compared(void *arg, const struct msg_deed_done *d)
+{
+    struct call *c = arg;
+    struct fleet *f = &c->world->fleet;
+    const struct core_box *b = NULL;
+    if (d->code == 0) {
+        fleet_look(f, d->id);
+        b = core_by_id(f->core, d->id);
+    }
+    if (!c->gone && d->code != 0)
+        call_refuse(c, d->code < PALE_CODE_COUNT ? (enum pale_code)d->code : PALE_PROTOCOL, "%s", d->text);
+    else if (!c->gone && !b)
+        call_refuse(c, PALE_BUSY, "the box was there and is gone; try again");
+    if (c->gone || !b)
+        return call_drop(c);
+    if (call_number(c, "start", 1) != 0)
+        return fleet_use(f, d->id, call_caller(c), on_used, c);
+    on_used(c, &(struct core_answer){.code = PALE_OK, .text = "", .box = b});
+}
+
+/* A box of that name is there which this request has not made: the command line has, or another request. It will do if it is the same. */
+static void compare(struct call *c)
+{
+    CLEANUP(wish_done) struct wish w = {0};
+    if (!read_wish(c, &w))
+        return call_drop(c);
+    struct msg_deed m = {.kind = DEED_COMPARE,
+                         .id = "",
+                         .name = w.name,
+                         .tenant = w.tenant,
+                         .policy = w.policy ? w.policy : "",
+                         .sets = buf_text(&w.sets),
+                         .by_hand = call_number(c, "autosave", 1) == 0,
+                         .caller = call_caller(c)};
+    fleet_deed(&c->world->fleet, &m, on_compared, c);
+}
+
 /* It was to be started: the answer waits until its keeper has told that it is up, and does not say "stopped" meanwhile. */
 static void on_made(void *arg, const struct core_answer *a)
 {
     struct call *c = arg;
     char id[BOX_ID_LEN + 1];
-    if (c->gone || a->code != PALE_OK || !a->box || !a->box->id[0] || a->box->state == CORE_UP)
+    if (!c->gone && a->code == PALE_EXISTS && is_ensured(c))
+        return compare(c);
+    if (c->gone || a->code != PALE_OK || !a->box || !a->box->id[0] || a->box->state == CORE_UP || call_number(c, "start", 1) == 0)
         return on_done(c, a);
     memcpy(id, a->box->id, sizeof(id));
     fleet_use(&c->world->fleet, id, call_caller(c), on_done, c);
 }
 
-static void create(struct call *c, bool ensure)
+static void create(struct call *c)
 {
-    struct pale_err e;
-    char name[BOX_NAME_MAX + 1];
-    own_buf sets = {0};
-    buf_init(&sets, POLICY_TEXT_MAX);
-    const struct value *policy = call_value(c, "policy"), *set = call_value(c, "set");
+    CLEANUP(wish_done) struct wish w = {0};
     if (c->who.scope == CALLER_BOX)
         return call_refuse(c, PALE_DENIED, "a box's token makes no boxes");
-    const char *tenant;
-    if (!boxes_tenant(c, &tenant))
+    if (!read_wish(c, &w))
         return;
-    if (!tenant)
-        tenant = c->who.tenant;
-    if (tenant[0] && !path_is_box_name(tenant))
-        return call_refuse(c, PALE_BAD_INPUT, "tenant: 1 to %d of a-z, 0-9 and '-'", BOX_NAME_MAX);
-    if (choose_name(c, name, &e) < 0 || (set->given && boxes_sets(set->json, &sets, &e) < 0))
-        return call_fail(c, &e);
-    char *text = policy->given ? json_dumps(policy->json, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
-    if (policy->given && !text)
-        return call_refuse(c, PALE_NO_MEMORY, "out of memory");
-    uint64_t ttl = call_number(c, "ttl", 0);
-    struct fleet_order o = {.tenant = tenant,
-                            .name = name,
+    struct fleet_order o = {.tenant = w.tenant,
+                            .name = w.name,
                             .key = c->key,
-                            .policy = text ? text : "",
-                            .sets = buf_text(&sets),
+                            .policy = w.policy ? w.policy : "",
+                            .sets = buf_text(&w.sets),
                             .caller = call_caller(c),
-                            .expires_unix_ms = ttl ? (int64_t)clock_unix_ms() + (int64_t)ttl : 0,
+                            .expires_unix_ms = expiry(c),
                             .idle_ms = (int64_t)call_number(c, "idle", 0),
-                            .ensure = ensure,
+                            .ensure = is_ensured(c),
                             .start = call_number(c, "start", 1) != 0,
                             .by_hand = call_number(c, "autosave", 1) == 0};
-    digest(&o, ttl, o.asked);
+    digest(&o, call_number(c, "ttl", 0), o.asked);
     call_hold(c);
-    fleet_create(&c->world->fleet, &o, o.start ? on_made : on_done, c);
-    free(text);
+    fleet_create(&c->world->fleet, &o, on_made, c);
 }
 
 void op_box_create(struct call *c)
 {
-    create(c, call_number(c, "ensure", 0) != 0);
+    create(c);
 }
 
 void op_box_ensure(struct call *c)
 {
-    create(c, true);
+    create(c);
 }
 
 /* --- one box --- */
@@ -224,9 +312,40 @@ void op_box_stop(struct call *c)
     act(c, fleet_stop);
 }
 
+/* A box whose project is for review may hold work that exists nowhere else. */
+static bool is_for_review(const char *id)
+{
+    struct place p;
+    bool is = false;
+    return place_by_id(id, &p, NULL) == 0 && life_has_line(&p, "project.mode review", &is, NULL) == 0 && is;
+}
+
+static void on_looked(void *arg, const struct msg_deed_done *d)
+{
+    struct call *c = arg;
+    const struct core_box *b = d->code == 0 ? core_by_id(c->world->fleet.core, d->id) : NULL;
+    if (!c->gone && d->code != 0)
+        call_refuse(c, d->code < PALE_CODE_COUNT ? (enum pale_code)d->code : PALE_PROTOCOL, "%s", d->text);
+    else if (!c->gone && !b)
+        call_refuse(c, PALE_NOT_FOUND, "there is no such box");
+    if (c->gone || !b)
+        return call_drop(c);
+    fleet_remove(&c->world->fleet, d->id, call_caller(c), on_done, c);
+}
+
 void op_box_remove(struct call *c)
 {
-    act(c, fleet_remove);
+    const struct core_box *b = talk_find(c);
+    char id[BOX_ID_LEN + 1];
+    if (!b)
+        return;
+    if (call_number(c, "force", 0) != 0 || !is_for_review(b->id))
+        return act(c, fleet_remove);
+    memcpy(id, b->id, sizeof(id));
+    struct msg_deed m = {
+        .kind = DEED_UNLANDED, .id = id, .name = "", .tenant = b->tenant, .policy = "", .born = b->born, .caller = call_caller(c)};
+    call_hold(c);
+    fleet_deed(&c->world->fleet, &m, on_looked, c);
 }
 
 /* Every process of it stands still, or goes on; then it is told how it stands. */

@@ -8,9 +8,10 @@
 #include <string.h>
 
 #include "ops/talk.h"
-#include "ops/base64.h"
+#include "base/base64.h"
 #include "ops/ops.h"
 #include "ops/shown.h"
+#include "wire/result_json.h"
 
 #define BUFFERED_MAX EXEC_BRIEF_BYTES /* of each stream in a buffered answer; a stream has no such bound */
 #define FEED_HIGH (4u * STDIN_WINDOW)
@@ -245,7 +246,7 @@ static void take_result(struct exec *x, const struct frame *f)
     if (x->streamed)
         json_text(&j, "event", "exit");
     json_u64(&j, "job", x->job);
-    shown_result(&j, &r);
+    result_json(&j, &r);
     if (!x->streamed) {
         json_u64(&j, "cut_bytes", x->cut + x->missed);
         named_bytes(&j, "stdout", &x->out);

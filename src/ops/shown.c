@@ -9,7 +9,7 @@
 #include "base/quote.h"
 #include "box/audit.h"
 #include "box/cutoff.h"
-#include "ops/base64.h"
+#include "wire/result_json.h"
 #include "ops/world.h"
 
 static void stamp(struct json *j, const char *key, int64_t unix_ms)
@@ -99,21 +99,6 @@ void shown_one(struct json *j, struct call *c, const struct core_box *b)
     json_end_object(j);
 }
 
-void shown_result(struct json *j, const struct msg_result *r)
-{
-    json_u64(j, "exit", r->status);
-    json_u64(j, "signal", r->signal);
-    json_fixed(j, "seconds", r->time_us, 6);
-    json_fixed(j, "cpu_seconds", r->cpu_us, 6);
-    json_u64(j, "peak_bytes", r->peak_kib * 1024);
-    json_u64(j, "output_bytes", r->out_bytes);
-    json_u64(j, "dropped_bytes", r->dropped_bytes);
-    for (const struct msg_result_name *n = msg_result_names; n->name; n++)
-        json_bool(j, n->name, (r->flags & n->flag) != 0);
-    if (r->message[0])
-        json_text(j, "message", r->message);
-}
-
 void shown_job(struct json *j, const char *key, const struct msg_job *m)
 {
     json_begin_object(j, key);
@@ -129,35 +114,16 @@ void shown_job(struct json *j, const char *key, const struct msg_job *m)
     if (m->state == JOB_ENDED) {
         struct msg_result r = msg_job_result(m);
         json_begin_object(j, "result");
-        shown_result(j, &r);
+        result_json(j, &r);
         json_end_object(j);
     } else
         json_u64(j, "output_bytes", m->out_bytes);
     json_end_object(j);
 }
 
-static bool is_utf8(const unsigned char *p, size_t n)
-{
-    for (size_t i = 0; i < n;) {
-        unsigned point;
-        size_t step = quote_utf8(p + i, n - i, &point);
-        if (step == 0)
-            return false;
-        i += step;
-    }
-    return true;
-}
-
 void shown_bytes_as(struct json *j, const char *key, const void *p, size_t n)
 {
-    if (is_utf8(p, n))
-        json_bytes(j, key, p, n);
-    else {
-        own_buf b = {0};
-        buf_init(&b, 4 * (n / 3 + 1));
-        base64_write(p, n, &b);
-        json_bytes(j, "base64", b.data, b.len);
-    }
+    result_json_bytes_as(j, key, p, n);
 }
 
 void shown_bytes(struct json *j, const void *p, size_t n)

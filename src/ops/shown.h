@@ -12,9 +12,6 @@ void shown_box(struct json *j, const char *key, struct call *c, const struct cor
 void shown_one(struct json *j, struct call *c, const struct core_box *b);
 void shown_job(struct json *j, const char *key, const struct msg_job *m);
 
-/* The fields of a result, into an open object. */
-void shown_result(struct json *j, const struct msg_result *r);
-
 /* Bytes of a box: as "data" if they are UTF-8, else as "base64". */
 void shown_bytes(struct json *j, const void *p, size_t n);
 

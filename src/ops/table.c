@@ -38,11 +38,16 @@ static const struct op_field list_fields[] = {
 static const struct op_field create_fields[] = {
     {"name", KIND_TEXT, false, BOX_NAME_MAX, "a-z, 0-9 and '-'; without one it gets one", IN_BODY, NULL},
     MADE_FIELDS,
-    {"ensure", KIND_BOOL, false, 0, "one that the same request has made will do", IN_BODY, NULL},
+    {"ensure", KIND_BOOL, false, 0, "a box of that name with the same policy will do", IN_BODY, NULL},
     END,
 };
 
 static const struct op_field ensure_fields[] = {MADE_FIELDS, END};
+
+static const struct op_field box_remove_fields[] = {
+    {"force", KIND_BOOL, false, 0, "also with work of a project for review that has not landed; else that is 409", IN_QUERY, NULL},
+    END,
+};
 
 static const struct op_field rename_fields[] = {
     {"name", KIND_TEXT, true, BOX_NAME_MAX, "its new name", IN_BODY, NULL},
@@ -418,19 +423,20 @@ static const struct op_field panic_shape[] = {
 #define RESULT_FIELDS                                                                                                                      \
     {"exit", KIND_NUMBER, true, 0, "what a shell would show", IN_BODY, NULL},                                                              \
         {"signal", KIND_NUMBER, true, 0, "what ended it, or 0", IN_BODY, NULL},                                                            \
-        {"seconds", KIND_SECONDS, true, 0, "it took", IN_BODY, NULL}, {"cpu_seconds", KIND_SECONDS, true, 0, "it used", IN_BODY, NULL},    \
-        {"peak_bytes", KIND_NUMBER, true, 0, "of memory", IN_BODY, NULL},                                                                  \
-        {"output_bytes", KIND_NUMBER, true, 0, "it printed", IN_BODY, NULL},                                                               \
-        {"dropped_bytes", KIND_NUMBER, true, 0, "beyond the box's output limit", IN_BODY, NULL},                                           \
+        {"started", KIND_BOOL, true, 0, "if not, message says why", IN_BODY, NULL},                                                        \
         {"timed_out", KIND_BOOL, true, 0, "its time was up", IN_BODY, NULL},                                                               \
         {"cpu_limit", KIND_BOOL, true, 0, "its CPU time was used up", IN_BODY, NULL},                                                      \
         {"out_of_memory", KIND_BOOL, true, 0, "the box's memory was", IN_BODY, NULL},                                                      \
         {"disk_full", KIND_BOOL, true, 0, "it failed, and there was no room for more of its files", IN_BODY, NULL},                        \
-        {"truncated", KIND_BOOL, true, 0, "the output limit cut it", IN_BODY, NULL},                                                       \
-        {"not_started", KIND_BOOL, true, 0, "message says why", IN_BODY, NULL},                                                            \
         {"killed", KIND_BOOL, true, 0, "somebody ended it", IN_BODY, NULL},                                                                \
+        {"truncated", KIND_BOOL, true, 0, "the output limit cut it", IN_BODY, NULL},                                                       \
+        {"duration_ms", KIND_SECONDS, true, 0, "it took, in milliseconds", IN_BODY, NULL},                                                 \
+        {"cpu_ms", KIND_SECONDS, true, 0, "of CPU it used", IN_BODY, NULL},                                                                \
+        {"peak_bytes", KIND_NUMBER, true, 0, "of memory", IN_BODY, NULL},                                                                  \
+        {"output_bytes", KIND_NUMBER, true, 0, "it printed", IN_BODY, NULL},                                                               \
+        {"dropped_bytes", KIND_NUMBER, true, 0, "beyond the box's output limit", IN_BODY, NULL},                                           \
     {                                                                                                                                      \
-        "message", KIND_TEXT, false, 0, "one sentence", IN_BODY, NULL                                                                      \
+        "message", KIND_TEXT, true, 0, "one sentence, or nothing", IN_BODY, NULL                                                           \
     }
 
 static const struct op_field result_shape[] = {RESULT_FIELDS, END};
@@ -698,6 +704,7 @@ static const struct op_field collected_shape[] = {
     {"files", KIND_NUMBER, true, 0, "that somebody was writing when he died", IN_BODY, NULL},
     {"staging", KIND_NUMBER, true, 0, "folders in which an image was being built", IN_BODY, NULL},
     {"quarantines", KIND_NUMBER, true, 0, "of one-shot boxes, that are older than 30 days", IN_BODY, NULL},
+    {"logs", KIND_NUMBER, true, 0, "of boxes that were removed, older than 30 days, or beyond 1,000 or 256 MiB", IN_BODY, NULL},
     {"images", KIND_LIST_OF, true, 0, "that were removed", IN_BODY, "IdleImage"},
     END,
 };
@@ -783,13 +790,13 @@ const struct op op_table[] = {
      false, op_box_list},
     {"box.create", "POST", "/v1/boxes", RIGHT_BOX_MAKE, "Make a box. With an Idempotency-Key asking twice makes one.", create_fields,
      INPUT_JSON, OUTPUT_JSON, 201, "Box", false, op_box_create},
-    {"box.ensure", "PUT", BOX, RIGHT_BOX_MAKE, "Make a box of that name, unless the same request has made it.", ensure_fields, INPUT_JSON,
-     OUTPUT_JSON, 200, "Box", false, op_box_ensure},
+    {"box.ensure", "PUT", BOX, RIGHT_BOX_MAKE, "Make a box of that name, unless one with the same policy is there.", ensure_fields,
+     INPUT_JSON, OUTPUT_JSON, 200, "Box", false, op_box_ensure},
     {"box.inspect", "GET", BOX, RIGHT_BOX_READ, "How a box stands.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box", false, op_box_inspect},
     {"box.terms", "PATCH", BOX, RIGHT_BOX_END, "Change when it is removed or stopped by itself.", terms_fields, INPUT_JSON, OUTPUT_JSON,
      200, "Box", false, op_box_terms},
-    {"box.remove", "DELETE", BOX, RIGHT_BOX_REMOVE, "Stop it and remove its policy, logs and files.", NULL, INPUT_NONE, OUTPUT_NOTHING, 204,
-     NULL, false, op_box_remove},
+    {"box.remove", "DELETE", BOX, RIGHT_BOX_REMOVE, "Stop it and remove its policy and files; its log stays with the host for 30 days.",
+     box_remove_fields, INPUT_NONE, OUTPUT_NOTHING, 204, NULL, false, op_box_remove},
     {"box.start", "POST", BOX "/start", RIGHT_BOX_END, "Start it; whatever needs it does so by itself.", NULL, INPUT_NONE, OUTPUT_JSON, 200,
      "Box", false, op_box_start},
     {"box.stop", "POST", BOX "/stop", RIGHT_BOX_END, "End everything in it. Its files stay.", NULL, INPUT_NONE, OUTPUT_JSON, 200, "Box",

@@ -175,19 +175,28 @@ static int ask_reach(const struct policy *p, const char *what, struct policy_ans
 static int ask_env(const struct policy *p, const char *what, struct policy_answer *ret, struct pale_err *e)
 {
     char rule[2 * DOMAIN_NAME_MAX], shown[60];
-    const char *withheld, *item = env_pass_rule(p, what, &withheld);
+    struct env_rule found = env_rule_for(p, what, NULL);
     if (!env_is_name(what, strlen(what)))
         return err_set(e, PALE_BAD_INPUT, "\"%s\" is no variable name", quote_into(shown, sizeof(shown), what, strlen(what)));
     if (env_is_set(p, what, strlen(what))) {
         snprintf(rule, sizeof(rule), "env.set %s", what);
         return answer(ret, VERDICT_DENY, rule, "The policy sets it to a value of its own, so the host's does not come in.");
     }
-    snprintf(rule, sizeof(rule), "env.pass %s", item ? item : withheld ? withheld : "");
+    snprintf(rule, sizeof(rule), "%s %s",
+             found.item      ? found.key
+             : found.held_by ? found.held_by_key
+                             : "env.pass",
+             found.item      ? found.item
+             : found.held_by ? found.held_by
+                             : "");
+    if (policy_passes_env(p, what) && strcmp(found.key, "env.allow") == 0)
+        return answer(ret, VERDICT_ALLOW, rule, "The host's value comes in, unless it looks like a secret.");
     if (policy_passes_env(p, what))
         return answer(ret, VERDICT_ALLOW, rule, "The host's value comes in.");
-    if (withheld)
-        return answer(ret, VERDICT_DENY, rule, "The name looks like a secret, which no pattern lets in; write it out in env.pass.");
-    return answer(ret, VERDICT_DENY, "default", "No line of env.pass names it.");
+    if (found.held_by)
+        return answer(ret, VERDICT_DENY, rule,
+                      "The name looks like a secret, which only env.pass lets in, written out; --env %s says the same.", what);
+    return answer(ret, VERDICT_DENY, "default", "No line of env.pass or env.allow names it.");
 }
 
 static const struct question {

@@ -125,9 +125,16 @@ static bool has_gvisor(const struct policy *p)
     return p->tier == TIER_GVISOR;
 }
 
+bool policy_limit_is_unheld(const struct policy *p, enum policy_limit_kind which)
+{
+    return (which == LIMIT_TOKENS || which == LIMIT_COST) && p->network != NETWORK_NONE && p->limits[which].value;
+}
+
+/* Only what somebody wrote down: a capability file that says nothing of tokens and cost has defaults for them. */
 static bool has_budget(const struct policy *p)
 {
-    return p->network != NETWORK_NONE && (p->limits[LIMIT_TOKENS].value || p->limits[LIMIT_COST].value);
+    return (policy_limit_is_unheld(p, LIMIT_TOKENS) && p->limits[LIMIT_TOKENS].asked) ||
+           (policy_limit_is_unheld(p, LIMIT_COST) && p->limits[LIMIT_COST].asked);
 }
 
 static bool has_microvm(const struct policy *p)

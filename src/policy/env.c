@@ -11,6 +11,7 @@
 
 #include "base/limits.h"
 #include "base/quote.h"
+#include "base/weak.h"
 #include "policy/list.h"
 #include "policy/strlist.h"
 
@@ -45,8 +46,20 @@ static bool contains(const char *name, const char *part)
     return false;
 }
 
+/* And one that ends with one of these. */
+static const char *const secret_ends[] = {"_PWD", "_PW", "_PAT", "_PIN", "_SAS", "_SIG", "_SEED", "MNEMONIC"};
+
+static bool ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcasecmp(name + n - m, end) == 0;
+}
+
 bool policy_is_secret_name(const char *name)
 {
+    for (size_t i = 0; i < sizeof(secret_ends) / sizeof(secret_ends[0]); i++)
+        if (ends_with(name, secret_ends[i]))
+            return true;
     for (size_t i = 0; i < sizeof(secret_parts) / sizeof(secret_parts[0]); i++)
         if (contains(name, secret_parts[i]))
             return true;
@@ -180,40 +193,80 @@ static int env_pass_set(const struct field *f, struct policy *p, const char *val
     return r < 0 ? r : strlist_add(field_value(f, p), value, e);
 }
 
-const char *env_pass_rule(const struct policy *p, const char *name, const char **ret_withheld)
+/* The item of the list that names this variable: written out, else by a prefix. */
+static const char *find_item(const struct policy_strings *l, const char *name, bool *ret_written_out)
 {
-    const char *rule = NULL, *withheld = NULL;
-    for (size_t i = 0; i < p->env_pass.count && !rule; i++) {
-        const char *item = p->env_pass.item[i];
+    const char *by_prefix = NULL;
+    for (size_t i = 0; i < l->count; i++) {
+        const char *item = l->item[i];
         size_t n = strlen(item);
-        if (strcmp(item, name) == 0)
-            rule = item;
-        else if (n && item[n - 1] == '*' && strncmp(item, name, n - 1) == 0) {
-            if (policy_is_secret_name(name))
-                withheld = item;
-            else
-                rule = item;
+        if (strcmp(item, name) == 0) {
+            *ret_written_out = true;
+            return item;
         }
+        if (n && item[n - 1] == '*' && strncmp(item, name, n - 1) == 0)
+            by_prefix = item;
     }
-    *ret_withheld = withheld;
-    return rule;
+    *ret_written_out = false;
+    return by_prefix;
+}
+
+struct env_rule env_rule_for(const struct policy *p, const char *name, const char *value)
+{
+    bool written_out, secret_name = policy_is_secret_name(name);
+    struct env_rule r = {0};
+    const char *pass = find_item(&p->env_pass, name, &written_out);
+    if (pass && (written_out || !secret_name)) {
+        r.key = "env.pass";
+        r.item = pass;
+        return r;
+    }
+    bool any;
+    const char *allow = find_item(&p->env_allow, name, &any);
+    bool is_secret = secret_name || (value && policy_is_secret_value(value));
+    if (allow && (!is_secret || weak_word("env"))) {
+        r.key = "env.allow";
+        r.item = allow;
+    } else if (pass || allow) {
+        r.held_by_key = allow ? "env.allow" : "env.pass";
+        r.held_by = allow ? allow : pass;
+    }
+    return r;
+}
+
+enum policy_env policy_env_verdict(const struct policy *p, const char *name, const char *value)
+{
+    size_t n = strlen(name);
+    if (!env_is_name(name, n) || strncasecmp(name, OUR_PREFIX, strlen(OUR_PREFIX)) == 0 || env_is_set(p, name, n))
+        return ENV_STAYS_OUT;
+    struct env_rule r = env_rule_for(p, name, value);
+    return r.item ? ENV_COMES_IN : r.held_by ? ENV_HELD_BACK : ENV_STAYS_OUT;
 }
 
 bool policy_passes_env(const struct policy *p, const char *name)
 {
-    const char *withheld;
-    size_t n = strlen(name);
-    return env_is_name(name, n) && strncasecmp(name, OUR_PREFIX, strlen(OUR_PREFIX)) != 0 && !env_is_set(p, name, n) &&
-           env_pass_rule(p, name, &withheld);
+    return policy_env_verdict(p, name, NULL) == ENV_COMES_IN;
+}
+
+/* Does an item of the list cover this one? */
+static bool is_covered(const struct policy_strings *l, const char *item)
+{
+    for (size_t i = 0; i < l->count; i++) {
+        const char *a = l->item[i];
+        size_t n = strlen(a);
+        if (strcmp(a, item) == 0 || (a[n - 1] == '*' && strncmp(a, item, n - 1) == 0))
+            return true;
+    }
+    return false;
 }
 
 /* Does the parent let in every variable that this item of the child lets in? */
 static bool is_passed(const struct policy *parent, const char *item)
 {
-    const char *withheld;
     size_t n = strlen(item);
+    bool written_out;
     if (item[n - 1] != '*')
-        return env_pass_rule(parent, item, &withheld);
+        return find_item(&parent->env_pass, item, &written_out) && (written_out || !policy_is_secret_name(item));
     for (size_t i = 0; i < parent->env_pass.count; i++) {
         const char *a = parent->env_pass.item[i];
         size_t len = strlen(a);
@@ -240,3 +293,30 @@ const struct field_kind env_pass_kind = {.shape = SHAPE_LIST,
                                          .within = env_pass_within,
                                          .weight = field_weight_wider,
                                          .done = list_done};
+
+/* A name is covered by what lets in as much or more: nothing that looks like a secret comes in by either list of patterns. */
+static bool env_allow_within(const struct field *f, const struct policy *parent, const struct policy *child)
+{
+    const struct policy_strings *b = field_value_const(f, child);
+    for (size_t i = 0; i < b->count; i++)
+        if (!is_covered(&parent->env_allow, b->item[i]) && !is_covered(&parent->env_pass, b->item[i]))
+            return false;
+    return true;
+}
+
+static void env_allow_show(const struct field *f, const struct policy *p, size_t i, struct buf *out)
+{
+    const struct policy_strings *l = field_value_const(f, p);
+    list_show(f, p, i, out);
+    if (policy_env_verdict(p, l->item[i], NULL) == ENV_HELD_BACK)
+        buf_add_text(out, " (held back: it looks like a secret)");
+}
+
+const struct field_kind env_allow_kind = {.shape = SHAPE_LIST,
+                                          .count = list_count,
+                                          .text = list_text,
+                                          .show = env_allow_show,
+                                          .set = env_pass_set,
+                                          .within = env_allow_within,
+                                          .weight = field_weight_wider,
+                                          .done = list_done};

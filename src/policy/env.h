@@ -13,6 +13,12 @@ bool env_is_name(const char *s, size_t len);
 /* Does the policy set this variable itself? */
 bool env_is_set(const struct policy *p, const char *name, size_t len);
 
-/* The env.pass item that lets this host variable in, or NULL. *ret_withheld is an item that would, were it not that the name
- * looks like a secret; NULL if there is none. Does not look at env.set. */
-const char *env_pass_rule(const struct policy *p, const char *name, const char **ret_withheld);
+/* What decides about a variable of the host. Does not look at env.set. */
+struct env_rule {
+    const char *key, *item;  /* the line that lets it in; NULL: none */
+    const char *held_by_key; /* the line that would, were it not that it looks like a secret; NULL: none */
+    const char *held_by;
+};
+
+/* value: NULL if it is not known; then only the name is judged. */
+struct env_rule env_rule_for(const struct policy *p, const char *name, const char *value);

@@ -96,6 +96,7 @@ static const struct field fields[] = {
     LIMIT("cost_usd", LIMIT_COST),
     {"env.set", NULL, &env_set_kind, AT(env_set), NULL},
     {"env.pass", NULL, &env_pass_kind, AT(env_pass), NULL},
+    {"env.allow", NULL, &env_allow_kind, AT(env_allow), NULL},
     {"scratch", NULL, &choice_kind, AT(scratch), &scratch_row},
     {"seccomp", NULL, &choice_kind, AT(seccomp), &seccomp_row},
     {"guard", NULL, &guards_kind, AT(guard), NULL},

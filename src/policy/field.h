@@ -73,14 +73,14 @@ size_t field_count_one(const struct field *f, const struct policy *p);
 int field_weight_wider(const struct field *f, const struct policy *p, size_t i);
 
 /* The kinds, each in its own file, and their rows. */
-extern const struct field_kind choice_kind, name_kind, path_kind; /* single.c */
-extern const struct field_kind limit_kind;                        /* limit.c */
-extern const struct field_kind paths_kind, guards_kind;           /* list.c */
-extern const struct field_kind env_set_kind, env_pass_kind;       /* env.c */
-extern const struct field_kind volume_kind;                       /* volume.c */
-extern const struct field_kind presets_kind;                      /* preset.c */
-extern const struct field_kind publish_kind;                      /* publish.c */
-extern const struct field_kind egress_kind;                       /* egress_field.c */
+extern const struct field_kind choice_kind, name_kind, path_kind;           /* single.c */
+extern const struct field_kind limit_kind;                                  /* limit.c */
+extern const struct field_kind paths_kind, guards_kind;                     /* list.c */
+extern const struct field_kind env_set_kind, env_pass_kind, env_allow_kind; /* env.c */
+extern const struct field_kind volume_kind;                                 /* volume.c */
+extern const struct field_kind presets_kind;                                /* preset.c */
+extern const struct field_kind publish_kind;                                /* publish.c */
+extern const struct field_kind egress_kind;                                 /* egress_field.c */
 
 /* A closed set of words. */
 struct choice_row {

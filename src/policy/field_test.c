@@ -89,7 +89,7 @@ static void set_refuses_bad_values_and_changes_nothing(void **state)
         {"network.egress", "*", "network: open"},
         {"limits.memory", "1.5G", "for example 512M"},
         {"limits.memory", "0", "none for no limit"},
-        {"limits.memory", "4096", "out of range"},
+        {"limits.memory", "4096", "write 4096M"},
         {"limits.memory", "-1", "for example"},
         {"limits.processes", "5000000", "out of range"},
         {"limits.cpu_seconds", "soon", "30s"},

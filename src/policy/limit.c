@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the limits: their units, ranges and defaults. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/number.h"
 #include "base/quote.h"
 #include "policy/field.h"
 
 #define NO_LIMIT "none"
+#define DEFAULT_WORD " default"
 #define MIB (UINT64_C(1) << 20)
 #define GIB (UINT64_C(1) << 30)
 #define YEAR_MS (UINT64_C(366) * 86400000)
@@ -99,25 +102,56 @@ static void limit_show(const struct field *f, const struct policy *p, size_t i, 
         row->show(l->value, out);
     else
         buf_add_text(out, NO_LIMIT);
+    bool held = !policy_limit_is_unheld(p, (enum policy_limit_kind)(row - limit_rows));
     if (l->value && !l->asked)
-        buf_add_text(out, " (default)");
+        buf_add_text(out, held ? " (default)" : " (default, not held: this build does not meter model APIs)");
+}
+
+/* "512M default" is a value that nobody insists on. */
+static bool cut_default(const char *value, char *ret, size_t cap)
+{
+    size_t n = strlen(value), tail = strlen(DEFAULT_WORD);
+    bool is = n > tail && n < cap && strcmp(value + n - tail, DEFAULT_WORD) == 0;
+    snprintf(ret, cap, "%.*s", (int)(is ? n - tail : 0), value);
+    return is;
+}
+
+/* What somebody means by a size that is none, or by a bare number that would be bytes: "512", "4g", "512 MB". "" if that is not plain. */
+static const char *hint_of_size(const struct limit_row *row, const char *value, char *ret, size_t cap)
+{
+    size_t digits = strspn(value, "0123456789"), blanks = strspn(value + digits, " ");
+    static const char letters[] = "kKmMgGtT", upper[] = "KKMMGGTT";
+    const char *letter = value + digits + blanks, *known = letter[0] ? strchr(letters, letter[0]) : NULL;
+    bool is_bare = !letter[0], is_unit = known && (!letter[1] || strcasecmp(letter + 1, "b") == 0 || strcasecmp(letter + 1, "ib") == 0);
+    ret[0] = 0;
+    if (row->read == number_size && digits > 0 && digits < 12 && (is_bare || is_unit))
+        snprintf(ret, cap, "%.*s%c", (int)digits, value, is_bare ? 'M' : upper[known - letters]);
+    return ret;
 }
 
 static int limit_set(const struct field *f, struct policy *p, const char *value, struct pale_err *e)
 {
     const struct limit_row *row = f->row;
     struct policy_limit *l = field_value(f, p);
-    char shown[100];
+    char shown[100], bare[64], meant[16];
     uint64_t v;
+    bool is_default = cut_default(value, bare, sizeof(bare));
+    if (is_default)
+        value = bare;
     if (strcmp(value, NO_LIMIT) == 0) {
         *l = (struct policy_limit){0};
         return 0;
     }
     quote_into(shown, sizeof(shown), value, strlen(value));
+    const char *hint = hint_of_size(row, value, meant, sizeof(meant));
+    if (!row->read(value, &v) && hint[0])
+        return err_set(e, PALE_BAD_INPUT, "\"%s\" is no size; write %s", shown, hint);
     if (!row->read(value, &v))
         return err_set(e, PALE_BAD_INPUT, "\"%s\" is no value for it; write for example %s, or none", shown, row->example);
     if (v == 0)
         return err_set(e, PALE_BAD_INPUT, "\"%s\" would let nothing run; write none for no limit", shown);
+    if (v < row->least && hint[0] && strlen(value) == strspn(value, "0123456789"))
+        return err_set(e, PALE_BAD_INPUT, "\"%s\" would be bytes; write %s for megabytes", shown, hint);
     if (v < row->least || v > row->most) {
         own_buf range = {0};
         buf_init(&range, 128);
@@ -126,7 +160,7 @@ static int limit_set(const struct field *f, struct policy *p, const char *value,
         row->write(row->most, &range);
         return err_set(e, PALE_BAD_INPUT, "\"%s\" is out of range; it goes from %s", shown, buf_text(&range));
     }
-    *l = (struct policy_limit){.value = v, .asked = true};
+    *l = (struct policy_limit){.value = v, .asked = !is_default};
     return 0;
 }
 
@@ -149,6 +183,8 @@ static void limit_json(const struct field *f, const struct policy *p, size_t i, 
     json_begin_object(j, key);
     json_u64(j, "value", l->value);
     json_bool(j, "asked", l->asked);
+    if (policy_limit_is_unheld(p, (enum policy_limit_kind)((const struct limit_row *)f->row - limit_rows)))
+        json_bool(j, "held", false);
     json_end_object(j);
 }
 

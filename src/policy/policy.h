@@ -103,8 +103,9 @@ struct policy {
     struct policy_publish *publish;
     size_t publish_count;
     struct policy_limit limits[LIMIT_COUNT];
-    struct policy_strings env_set;  /* "NAME=value" */
-    struct policy_strings env_pass; /* "NAME", or "PREFIX*", which never matches a name that looks like a secret */
+    struct policy_strings env_set;   /* "NAME=value" */
+    struct policy_strings env_pass;  /* "NAME", or "PREFIX*", which never matches a name that looks like a secret */
+    struct policy_strings env_allow; /* the same, but nothing that looks like a secret comes in by it, written out or not */
     enum policy_scratch scratch;
     enum policy_seccomp seccomp;
     struct policy_strings guard; /* names the host would run or obey: not writable in a live project */
@@ -139,6 +140,9 @@ int policy_check(const struct policy *p, struct pale_err *e) MUST_CHECK;
  * passed policy_check. What cannot be compared is wider. */
 int policy_narrow(const struct policy *parent, const struct policy *child, struct pale_err *e) MUST_CHECK;
 
+/* Is this a limit that nothing holds in this build? One that was asked for is refused (policy_held); a default is only told. */
+bool policy_limit_is_unheld(const struct policy *p, enum policy_limit_kind which);
+
 /* Says no to whatever this build cannot hold yet (egress rules, review projects, images …), with the reason. */
 int policy_held(const struct policy *p, struct pale_err *e) MUST_CHECK;
 
@@ -153,9 +157,22 @@ struct policy_answer {
 };
 int policy_ask(const struct policy *p, const char *kind, const char *what, struct policy_answer *ret, struct pale_err *e) MUST_CHECK;
 
-/* May a host variable of this name come in? Applies env_pass and the rule for names that look like secrets. */
+/* What becomes of a variable of the host. */
+enum policy_env {
+    ENV_STAYS_OUT, /* no line names it, or the policy sets it itself */
+    ENV_COMES_IN,
+    ENV_HELD_BACK, /* a line names it, but it looks like a secret and the line is not the operator's word for it */
+};
+
+/* value: NULL if it is not known; then only the name is judged. */
+enum policy_env policy_env_verdict(const struct policy *p, const char *name, const char *value);
+
+/* May a host variable of this name come in? Whether its value looks like a secret is not asked. */
 bool policy_passes_env(const struct policy *p, const char *name);
 bool policy_is_secret_name(const char *name);
+
+/* Does this text look like a secret: a key or token of a known form, a URL with a password, a long random text? */
+bool policy_is_secret_value(const char *value);
 
 /* For people and for machines. */
 void policy_show(const struct policy *p, struct buf *out);

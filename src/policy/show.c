@@ -56,6 +56,16 @@ static void field_json(const struct field *f, const struct policy *p, struct jso
         json_end_list(j);
 }
 
+/* Which variables that env.allow names do not come in, as far as their names tell. */
+static void held_back_json(const struct policy *p, struct json *j)
+{
+    json_begin_list(j, "held_back");
+    for (size_t i = 0; i < p->env_allow.count; i++)
+        if (policy_env_verdict(p, p->env_allow.item[i], NULL) == ENV_HELD_BACK)
+            json_text(j, NULL, p->env_allow.item[i]);
+    json_end_list(j);
+}
+
 /* Keys with a dot stand in an object named by what is before it; the table keeps such keys together. */
 void policy_json(const struct policy *p, struct json *j, const char *key)
 {
@@ -74,6 +84,8 @@ void policy_json(const struct policy *p, struct json *j, const char *key)
                 json_begin_object(j, open);
         }
         field_json(f, p, j, dot ? dot + 1 : f->key);
+        if (f->kind == &env_allow_kind)
+            held_back_json(p, j);
     }
     if (open[0])
         json_end_object(j);

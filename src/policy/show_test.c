@@ -92,7 +92,7 @@ static void json_nests_keys_and_has_them_all(void **state)
     assert_has(
         text,
         "\"limits\":{\"memory\":{\"value\":1073741824,\"asked\":true},\"processes\":{\"value\":512,\"asked\":false},\"cpu_seconds\":null");
-    assert_has(text, "\"env\":{\"set\":{\"A\":\"1\"},\"pass\":[]},\"scratch\":\"disk\"");
+    assert_has(text, "\"env\":{\"set\":{\"A\":\"1\"},\"pass\":[],\"allow\":[],\"held_back\":[]},\"scratch\":\"disk\"");
     assert_int_equal(j.depth, 0);
 }
 

@@ -65,12 +65,23 @@ static void write_items(const struct field *f, const struct policy *p, const str
     }
 }
 
+/* A value that nobody insists on, and not the usual one. */
+static bool has_default_value(const struct field *f, const struct policy *p)
+{
+    const struct policy_limit *l = field_value_const(f, p);
+    return l->value && !l->asked;
+}
+
 static void write_field(const struct field *f, const struct policy *p, const struct policy *usual, struct json *j, const char *key)
 {
     own_buf text = {0};
     buf_init(&text, POLICY_TEXT_MAX);
-    if (f->kind->shape == SHAPE_ONE)
-        return json_text(j, key, item(f, p, 0, &text));
+    if (f->kind->shape == SHAPE_ONE) {
+        (void)item(f, p, 0, &text);
+        if (f->kind == &limit_kind && has_default_value(f, p))
+            buf_add_text(&text, " default");
+        return json_text(j, key, buf_text(&text));
+    }
     if (f->kind->shape == SHAPE_PAIRS)
         json_begin_object(j, key);
     else

@@ -162,7 +162,7 @@ static void on_env(struct job *j, const struct node *n, const char *shown, void 
     cap->env = n;
     for (size_t i = 0; i < n->count; i++)
         if (job_expects(j, n->child[i], NODE_TEXT, shown, "variable names"))
-            job_set(j, n->child[i], "env.pass", shown, n->child[i]->text);
+            job_set(j, n->child[i], "env.allow", shown, n->child[i]->text);
 }
 
 static const struct key_row cap_rows[] = {

@@ -19,14 +19,16 @@
 #include "box/ceiling.h"
 #include "box/checkpoint.h"
 #include "box/cutoff.h"
-#include "box/gc.h"
+#include "box/kept_log.h"
 #include "box/intake.h"
 #include "box/life.h"
+#include "box/policy_compare.h"
 #include "box/place.h"
 #include "box/reach.h"
 #include "box/start.h"
 #include "box/rename.h"
 #include "box/stack.h"
+#include "box/unlanded.h"
 #include "steward/building.h"
 #include "steward/custody.h"
 #include "steward/gallery.h"
@@ -67,22 +69,40 @@ static int make_policy(const struct msg_deed *m, enum intake_paths paths, struct
 
 /* --- deeds --- */
 
-static int do_make(struct deed *d, struct pale_err *e)
+/* The policy that the order describes, within what its tenant's boxes may be: as it is written first, so that he learns of no path of the
+ * host that he could not name anyway. */
+static int wanted_policy(const struct msg_deed *m, struct policy *ret, struct pale_err *e)
 {
-    const struct msg_deed *m = d->order;
-    own_policy p = {0}, written = {0};
-    own_reach reach = {.fd = -1};
-    reach_init(&reach);
-    reach.caller = m->caller;
+    own_policy written = {0};
     int r = m->tenant[0] ? make_policy(m, PATHS_WRITTEN, &written, e) : 0;
     if (r == 0 && m->tenant[0])
         r = ceiling_check(m->tenant, &written, e);
     if (r == 0)
-        r = make_policy(m, PATHS_REAL, &p, e);
+        r = make_policy(m, PATHS_REAL, ret, e);
     if (r == 0)
-        r = ceiling_check(m->tenant, &p, e);
+        r = ceiling_check(m->tenant, ret, e);
+    return r == 0 ? ceiling_refuse_host(ret, e) : r;
+}
+
+/* Somebody wants a box that is there, and did not make it by the same request: is it what he wants? */
+static int do_compare(struct deed *d, struct pale_err *e)
+{
+    const struct msg_deed *m = d->order;
+    own_policy p = {0};
+    int r = wanted_policy(m, &p, e);
     if (r == 0)
-        r = ceiling_refuse_host(&p, e);
+        r = place_owned(m->tenant, m->name, &d->place, e);
+    return r == 0 ? policy_compare(&d->place, &p, m->by_hand, e) : r;
+}
+
+static int do_make(struct deed *d, struct pale_err *e)
+{
+    const struct msg_deed *m = d->order;
+    own_policy p = {0};
+    own_reach reach = {.fd = -1};
+    reach_init(&reach);
+    reach.caller = m->caller;
+    int r = wanted_policy(m, &p, e);
     if (r < 0)
         return r;
     own_stack by_hand = {0};
@@ -273,10 +293,15 @@ static int do_import(struct deed *d, struct pale_err *e)
 
 static int do_remove(struct deed *d, struct pale_err *e)
 {
+    char note[PALE_ERR_TEXT_MAX];
     int r = life_stop(&d->place, STOP_ANY, d->order->caller, e);
-    if (r == 0)
-        r = place_remove(&d->place, true, e);
-    return r < 0 ? r : gc_shared(&d->place, e);
+    return r < 0 ? r : kept_log_remove(&d->place, true, d->order->caller, false, note, e);
+}
+
+/* Has it work that exists nowhere else? */
+static int do_unlanded(struct deed *d, struct pale_err *e)
+{
+    return unlanded_refuse(&d->place, e);
 }
 
 static int do_rename(struct deed *d, struct pale_err *e)
@@ -396,9 +421,11 @@ static const struct {
     int (*run)(struct deed *d, struct pale_err *e);
 } deeds[DEED_KIND_END] = {
     [DEED_MAKE] = {false, do_make},
+    [DEED_COMPARE] = {false, do_compare},
     [DEED_START] = {true, do_start},
     [DEED_STOP] = {true, do_stop},
     [DEED_REMOVE] = {true, do_remove},
+    [DEED_UNLANDED] = {true, do_unlanded},
     [DEED_RENAME] = {true, do_rename},
     [DEED_POLICY] = {true, do_policy},
     [DEED_DOCTOR] = {false, do_doctor},

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -85,6 +86,63 @@ static int without(const char *name, struct pale_err *e)
     return is_absent ? 0 : err_os(e, "look at /etc/%s", name);
 }
 
+/* --- mount points --- */
+
+/* Nothing can be mounted where there is nothing, and the part is read-only: a place that the policy shows a file or folder of the host's
+ * /etc at is made with the part, which then has a name of its own. Only what the operator has named comes in, by a mount over it. */
+struct points {
+    const char *path; /* below /etc */
+    bool is_dir;
+};
+
+struct all_points {
+    struct points *item;
+    size_t count;
+};
+
+static void points_done(struct all_points *p)
+{
+    free(p->item);
+}
+
+static int find_points(const struct policy *policy, struct all_points *ret, struct pale_err *e)
+{
+    static const char below[] = "/etc/";
+    const struct policy_strings *l = &policy->read;
+    ret->item = l->count ? calloc(l->count, sizeof(*ret->item)) : NULL;
+    if (l->count && !ret->item)
+        return err_nomem(e);
+    for (size_t i = 0; i < l->count; i++) {
+        struct stat st;
+        bool is_there = strncmp(l->item[i], below, strlen(below)) == 0 && lstat(l->item[i], &st) == 0;
+        if (is_there)
+            ret->item[ret->count++] = (struct points){l->item[i] + strlen(below), S_ISDIR(st.st_mode)};
+    }
+    return 0;
+}
+
+/* What is there already will do; where a link or a file is in the way, the mount says so. */
+static int make_point(int etc, const struct points *p, struct pale_err *e)
+{
+    own_fd at = fcntl(etc, F_DUPFD_CLOEXEC, 3);
+    for (const char *from = p->path; at >= 0;) {
+        char name[256];
+        size_t n = strcspn(from, "/");
+        bool last = !from[n];
+        snprintf(name, sizeof(name), "%.*s", (int)n, from);
+        int r = last && !p->is_dir ? mknodat(at, name, S_IFREG | 0444, 0) : mkdirat(at, name, 0755);
+        if (r < 0 && errno != EEXIST)
+            return err_os(e, "make the place of /etc/%s in boxes", p->path);
+        if (last)
+            return 0;
+        int next = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        own_close(&at);
+        at = next;
+        from += n + 1;
+    }
+    return 0;
+}
+
 /* --- the name --- */
 
 static int add_stat(struct sha256 *h, int etc, const char *name, struct pale_err *e)
@@ -98,7 +156,7 @@ static int add_stat(struct sha256 *h, int etc, const char *name, struct pale_err
     return 0;
 }
 
-static int digest(int etc, const struct ids *ids, char ret[SHA256_HEX], struct pale_err *e)
+static int digest(int etc, const struct ids *ids, const struct all_points *points, char ret[SHA256_HEX], struct pale_err *e)
 {
     /* The folder itself tells of names that came or went, patterns among them. */
     static const char *const more[] = {".", "ssl/certs", "ssl/certs/ca-certificates.crt", "ssl/openssl.cnf"};
@@ -113,6 +171,10 @@ static int digest(int etc, const struct ids *ids, char ret[SHA256_HEX], struct p
     for (size_t i = 0; r == 0 && i < sizeof(shown) / sizeof(shown[0]); i++)
         if (!strchr(shown[i], '*'))
             r = add_stat(&h, etc, shown[i], e);
+    for (size_t i = 0; i < points->count; i++) {
+        sha256_add(&h, points->item[i].is_dir ? "/" : ".", 1);
+        sha256_add(&h, points->item[i].path, strlen(points->item[i].path) + 1);
+    }
     sha256_final(&h, d);
     sha256_to_hex(d, ret);
     return r;
@@ -272,7 +334,7 @@ static const char *lock_name(unsigned which, char ret[8])
 }
 
 /* The whole part. */
-static int fill_part(const struct ids *ids, int host_etc, int part, struct pale_err *e)
+static int fill_part(const struct ids *ids, const struct all_points *points, int host_etc, int part, struct pale_err *e)
 {
     char lock[8];
     for (unsigned i = 0; i < LOCKS; i++)
@@ -281,11 +343,15 @@ static int fill_part(const struct ids *ids, int host_etc, int part, struct pale_
     if (mkdirat(part, SHOWN, 0755) < 0)
         return err_os(e, "make the boxes' /etc");
     own_fd etc = openat(part, SHOWN, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    return etc < 0 ? err_os(e, "open the boxes' /etc") : fill(ids, host_etc, etc, e);
+    int r = etc < 0 ? err_os(e, "open the boxes' /etc") : fill(ids, host_etc, etc, e);
+    for (size_t i = 0; r == 0 && i < points->count; i++)
+        r = make_point(etc, &points->item[i], e);
+    return r;
 }
 
 /* Built under a name of this process's own, then renamed: a half-made one is never shown. */
-static int build(const char *runtime_dir, const char *final, const struct ids *ids, int host_etc, struct pale_err *e)
+static int build(const char *runtime_dir, const char *final, const struct ids *ids, const struct all_points *points, int host_etc,
+                 struct pale_err *e)
 {
     char name[40], made[40];
     own_fd dir = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -302,7 +368,7 @@ static int build(const char *runtime_dir, const char *final, const struct ids *i
     if (part >= 0 && ((flock(part, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK) || (fstat(part, &st) == 0 && st.st_nlink == 0)))
         return 0;
     mode_t old = umask(022);
-    int r = part < 0 ? err_os(e, "open %s/%s", runtime_dir, name) : fill_part(ids, host_etc, part, e);
+    int r = part < 0 ? err_os(e, "open %s/%s", runtime_dir, name) : fill_part(ids, points, host_etc, part, e);
     umask(old);
     if (r == 0 && renameat(dir, name, dir, made) == 0)
         return 0;
@@ -361,13 +427,17 @@ static int hold(const char *path)
     return take_fd(&fd);
 }
 
-int etc_prepare(const char *runtime_dir, const struct ids *ids, char *ret, size_t cap, int *ret_lock, struct pale_err *e)
+int etc_prepare(const char *runtime_dir, const struct ids *ids, const struct policy *policy, char *ret, size_t cap, int *ret_lock,
+                struct pale_err *e)
 {
     char hex[SHA256_HEX];
     own_fd host_etc = open("/etc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (host_etc < 0)
         return err_os(e, "open /etc");
-    int r = digest(host_etc, ids, hex, e);
+    CLEANUP(points_done) struct all_points points = {0};
+    int r = find_points(policy, &points, e);
+    if (r == 0)
+        r = digest(host_etc, ids, &points, hex, e);
     if (r < 0)
         return r;
     int n = snprintf(ret, cap, "%s/etc-%.16s", runtime_dir, hex);
@@ -378,7 +448,7 @@ int etc_prepare(const char *runtime_dir, const struct ids *ids, char *ret, size_
             memcpy(ret + n, "/" SHOWN, sizeof("/" SHOWN));
             return 0;
         }
-        if ((r = build(runtime_dir, ret, ids, host_etc, e)) < 0)
+        if ((r = build(runtime_dir, ret, ids, &points, host_etc, e)) < 0)
             return r;
         own_fd dir = open(runtime_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (dir >= 0)

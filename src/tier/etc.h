@@ -15,8 +15,9 @@
 #include "tier/wall.h"
 
 /* The path of the shared part, made if it is not there yet. *ret_lock keeps it from being cleared away: it must stay open while
- * the box lives. */
-int etc_prepare(const char *runtime_dir, const struct ids *ids, char *ret, size_t cap, int *ret_lock, struct pale_err *e) MUST_CHECK;
+ * the box lives. policy: whatever of the host's /etc it shows gets a place to be mounted at, in a part of its own. */
+int etc_prepare(const char *runtime_dir, const struct ids *ids, const struct policy *policy, char *ret, size_t cap, int *ret_lock,
+                struct pale_err *e) MUST_CHECK;
 
 /* Fills the empty etc folder of an image: users root, the box's and nobody, and with_host the same harmless files of the host as above. */
 int etc_fill_image(int etc_fd, bool with_host, struct pale_err *e) MUST_CHECK;

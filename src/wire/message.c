@@ -22,6 +22,7 @@ struct field {
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define TAG_ARG 100
 #define TAG_ENV 101
+#define TAG_HELD 102
 
 static void put_fields(const void *m, const struct field *f, size_t count, struct record_writer *w)
 {
@@ -112,11 +113,13 @@ void msg_exec_write(const struct msg_exec *m, struct record_writer *w)
         record_put(w, TAG_ARG, m->argv[i], strlen(m->argv[i]) + 1);
     for (size_t i = 0; i < m->envc; i++)
         record_put(w, TAG_ENV, m->env[i], strlen(m->env[i]) + 1);
+    for (size_t i = 0; i < m->heldc; i++)
+        record_put(w, TAG_HELD, m->held[i], strlen(m->held[i]) + 1);
 }
 
 static bool take_exec_head(struct record_reader *r, struct msg_exec *ret)
 {
-    ret->argc = ret->envc = 0;
+    ret->argc = ret->envc = ret->heldc = 0;
     return take_fields(ret, exec_fields, COUNT(exec_fields), r) && !(ret->flags & ~(uint64_t)EXEC_FLAGS_ALL);
 }
 
@@ -125,6 +128,12 @@ bool msg_exec_parse_head(const void *p, size_t n, struct msg_exec *ret)
     struct record_reader r;
     record_open(&r, p, n);
     return take_exec_head(&r, ret);
+}
+
+static bool is_env_name(const char *s)
+{
+    size_t n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_");
+    return n > 0 && n <= ENV_NAME_MAX && !s[n];
 }
 
 bool msg_exec_parse(const void *p, size_t n, struct msg_exec *ret)
@@ -139,10 +148,12 @@ bool msg_exec_parse(const void *p, size_t n, struct msg_exec *ret)
         const char *s = text_of(&f);
         if (!s)
             return false;
-        if (f.tag == TAG_ARG && ret->argc < EXEC_STRINGS_MAX && ret->envc == 0)
+        if (f.tag == TAG_ARG && ret->argc < EXEC_STRINGS_MAX && ret->envc + ret->heldc == 0)
             ret->argv[ret->argc++] = s;
-        else if (f.tag == TAG_ENV && ret->envc < EXEC_STRINGS_MAX && strchr(s, '=') && s[0] != '=')
+        else if (f.tag == TAG_ENV && ret->envc < EXEC_STRINGS_MAX && ret->heldc == 0 && strchr(s, '=') && s[0] != '=')
             ret->env[ret->envc++] = s;
+        else if (f.tag == TAG_HELD && ret->heldc < ENV_HELD_MAX && is_env_name(s))
+            ret->held[ret->heldc++] = s;
         else
             return false;
     }
@@ -187,8 +198,8 @@ SIMPLE_MESSAGE(exit, FIELD(F_U64, msg_exit, flags), FIELD(F_U64, msg_exit, value
                FIELD(F_U64, msg_exit, cpu_us), FIELD(F_U64, msg_exit, peak_kib))
 
 const struct msg_result_name msg_result_names[] = {
-    {RESULT_TIMEOUT, "timed_out"},       {RESULT_CPU_LIMIT, "cpu_limit"}, {RESULT_OOM, "out_of_memory"},   {RESULT_TRUNCATED, "truncated"},
-    {RESULT_NOT_STARTED, "not_started"}, {RESULT_KILLED, "killed"},       {RESULT_DISK_FULL, "disk_full"}, {0, NULL},
+    {RESULT_TIMEOUT, "timed_out"},   {RESULT_CPU_LIMIT, "cpu_limit"}, {RESULT_OOM, "out_of_memory"},   {RESULT_TRUNCATED, "truncated"},
+    {RESULT_NOT_STARTED, "started"}, {RESULT_KILLED, "killed"},       {RESULT_DISK_FULL, "disk_full"}, {0, NULL},
 };
 
 SIMPLE_MESSAGE(result, FIELD(F_U64, msg_result, flags), FIELD(F_U64, msg_result, status), FIELD(F_U64, msg_result, signal),

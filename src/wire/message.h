@@ -127,11 +127,13 @@ enum deed_kind {
     DEED_GUARD_DROP,
     DEED_IMAGE_BUILD, /* of a tar or an OCI archive parts follow, the last of them empty */
     DEED_EXPORT,
-    DEED_IMPORT,  /* parts follow, the last of them empty */
-    DEED_CUT,     /* count 1: cut it off from every network; 0: take that back */
-    DEED_PANIC,   /* the same of every box */
-    DEED_VERDICT, /* to question `name` about the host in `sets`, port `count`: yes if `force`; `form`: the scope, for_ms: how long it
-                     stands */
+    DEED_IMPORT,   /* parts follow, the last of them empty */
+    DEED_CUT,      /* count 1: cut it off from every network; 0: take that back */
+    DEED_PANIC,    /* the same of every box */
+    DEED_VERDICT,  /* to question `name` about the host in `sets`, port `count`: yes if `force`; `form`: the scope, for_ms: how long it
+                      stands */
+    DEED_COMPARE,  /* is the box `name` what DEED_MAKE would make of the same order? Else PALE_EXISTS */
+    DEED_UNLANDED, /* has a project for review work that has not landed? Then PALE_CONFLICT */
     DEED_KIND_END
 };
 
@@ -202,7 +204,9 @@ struct msg_exec {
     const char *cwd;     /* "" : the default */
     const char *label;   /* to a keeper: what the audit shows for a builtin */
     const char *key;     /* to a keeper, with EXEC_LAST: the same request with the same key is the same command; "": none */
-    size_t argc, envc;   /* before the long lists, of which mostly the first page alone is used */
+    size_t heldc;        /* to a keeper: variables of the host that were held back, for its log */
+    const char *held[ENV_HELD_MAX];
+    size_t argc, envc; /* before the long lists, of which mostly the first page alone is used */
     const char *argv[EXEC_STRINGS_MAX + 1];
     const char *env[EXEC_STRINGS_MAX + 1]; /* "NAME=value" */
 };

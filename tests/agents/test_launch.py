@@ -97,6 +97,21 @@ def test_strangers_requests_are_not_heard(fake, say):
     launch(fake(trial=rude), say, "x")
 
 
+@pytest.mark.parametrize("version", ["2.1.197", "2.1.324", "1.999.999", "0.2.0"])
+def test_one_that_is_too_old_is_not_started(fake, say, version):
+    """An old one prints its version, and fails on an option that it does not know."""
+    rig = fake(version=version, trial="sys.exit('error: unknown option --restricted')")
+    done = launch(rig, say, "x", expect=125)
+    assert f"Claude Code {version}, which is too old" in done.errors and "pale needs 2.1.325 or newer" in done.errors
+    assert "npm install -g @anthropic-ai/claude-code@latest" in done.errors and "unknown option" not in done.errors
+    assert [s["argv"] for s in starts(rig)] == [["--version"]], "it was started for more than its version"
+
+
+def test_one_that_is_new_enough_fails_in_its_own_words(fake, say):
+    done = launch(fake(version="2.1.325", trial="sys.exit('error: no room')"), say, "x", expect=125)
+    assert "no room" in done.errors and "too old" not in done.errors
+
+
 def test_an_unknown_version_is_told_of(fake, say):
     done = launch(fake(version="2.2.0"), say, "x")
     assert "claude 2.2.0 is not among the versions that were verified" in done.errors

@@ -189,7 +189,7 @@ class Attempt:
         done = self.run("create", name, "--read", self.world.tools, *flags)
         if done.code:
             raise Broken(f"create: {done.errors.strip()}")
-        self.undo.append(lambda: self.run("rm", "--global", name))
+        self.undo.append(lambda: self.run("rm", "-f", "--global", name))
         return name
 
     def end(self):

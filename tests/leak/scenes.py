@@ -153,7 +153,7 @@ def box_name(name):
         done = at.run("create", name)
         new = [p for p in set(at.pale.root.rglob("*")) - before if "audit" not in p.name]
         if done.code == 0:
-            at.undo.append(lambda: at.run("rm", "--global", name))
+            at.undo.append(lambda: at.run("rm", "-f", "--global", name))
         return done.code == 0, f"made {len(new)} names" if done.code == 0 else done.errors.strip()[:100]
     return scene
 

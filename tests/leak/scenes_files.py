@@ -211,13 +211,13 @@ def fork_changes(how, seen_by):
         told(at, "snapshot", box, "s")
         for name in names[:2]:
             told(at, "fork", "--at", "s", box, name)
-            at.undo.append(lambda name=name: at.run("rm", "--global", name))
+            at.undo.append(lambda name=name: at.run("rm", "-f", "--global", name))
         other = {"sibling": names[1], "parent": box, "next": names[2]}[seen_by]
         first = inside(at, names[1], LOOK)
         change(at, names[0], how)
         if seen_by == "next":
             told(at, "fork", "--at", "s", box, other)
-            at.undo.append(lambda: at.run("rm", "--global", other))
+            at.undo.append(lambda: at.run("rm", "-f", "--global", other))
         after = inside(at, other, LOOK)
         return after != first, f"{after!r}"
     return scene

@@ -139,7 +139,7 @@ def test_c16_what_the_kernel_counts_per_user(wall):
 @pytest.mark.weaken("limits")
 def test_c16_cpu_time_of_a_tree(wall):
     r = wall.pale.run("run", "--json", "--cpu", "1", "--timeout", "4s", "--", "sh", "-c", "for i in 1 2; do setsid sh -c 'while :; do :; done' & done; wait").json()
-    wall.judge(r["timeout"] and not r["cpu_limit"], r)
+    wall.judge(r["timed_out"] and not r["cpu_limit"], r)
 
 
 @pytest.mark.basic

@@ -178,15 +178,15 @@ def test_output_limit_leaves_a_mark(pale):
 
 # --- JSON ---
 
-RESULT_FIELDS = {"exit", "signal", "timeout", "oom", "cpu_limit", "disk_full", "killed", "started", "truncated", "output_bytes", "dropped_bytes",
-                 "time_ms", "cpu_ms", "peak_bytes", "message"}
+RESULT_FIELDS = {"exit", "signal", "timed_out", "out_of_memory", "cpu_limit", "disk_full", "killed", "started", "truncated", "output_bytes", "dropped_bytes",
+                 "duration_ms", "cpu_ms", "peak_bytes", "message"}
 
 
 @pytest.mark.basic
 def test_json_of_run(pale):
     r = pale.json("run", "--json", "--", "sh", "-c", "echo out; echo err >&2; exit 3", expect=3)
     assert set(r) == RESULT_FIELDS | {"stdout", "stderr"}
-    assert r["exit"] == 3 and r["signal"] is None and r["started"] is True and r["stdout"] == "out\n" and r["stderr"] == "err\n"
+    assert r["exit"] == 3 and r["signal"] == 0 and r["started"] is True and r["stdout"] == {"data": "out\n"} and r["stderr"] == {"data": "err\n"}
 
 
 def test_json_of_exec_killed_by_a_signal(pale, box):
@@ -201,13 +201,13 @@ def test_json_of_exec_not_found(pale, box):
 
 def test_json_of_exec_timeout(pale, box):
     r = pale.json("exec", "--json", "--timeout", "200ms", box, "--", "sleep", "9", expect=124)
-    assert r["timeout"] is True and r["exit"] == 124 and r["time_ms"] >= 200
+    assert r["timed_out"] is True and r["exit"] == 124 and r["duration_ms"] >= 200
 
 
 def test_json_output_that_is_no_text_is_base64(pale, box):
     import base64
     r = pale.json("exec", "--json", box, "--", "printf", r"\377\376x")
-    assert base64.b64decode(r["stdout_base64"]) == b"\xff\xfex" and "stdout" not in r and r["stderr"] == ""
+    assert base64.b64decode(r["stdout"]["base64"]) == b"\xff\xfex" and r["stderr"] == {"data": ""}
 
 
 def test_several_boxes_by_one_command(pale):

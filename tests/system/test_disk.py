@@ -46,7 +46,7 @@ def test_a_command_that_fails_in_a_full_box_is_told_why(full):
     assert done.code != 0
     assert "disk limit: the box's home is full (8MiB); remove files, or raise limits.disk" in done.errors
     result = full.run("exec", "--json", "b", "--", "cp", "/usr/bin/env", "g").json()
-    assert result["disk_full"] and result["exit"] == 1 and result["message"].startswith("disk limit: ") and not result["oom"]
+    assert result["disk_full"] and result["exit"] == 1 and result["message"].startswith("disk limit: ") and not result["out_of_memory"]
 
 
 @pytest.mark.parametrize("command", (["dd", "if=/dev/zero", "of=g", "bs=1M", "count=1"], ["cp", "/usr/bin/env", "g"],
@@ -490,7 +490,7 @@ def test_quota_that_is_used_up_lets_single_paths_be_thrown_away(held):
             assert used_by(held, "b")[2:] == (16 * MIB, 4096)
             assert fill(held, "b", "g").code == 3, "it is held as before"
         finally:
-            held.ok("rm", "b")
+            held.ok("rm", "-f", "b")
     finally:
         shutil.rmtree(project)
 

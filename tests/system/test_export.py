@@ -61,12 +61,12 @@ def look(pale, box, *tops):
 
 
 def state_of(pale):
-    """Every name below data and state that a box or an image could leave."""
+    """Every name below data and state that a box or an image could leave; the logs of removed boxes are kept."""
     found = set()
     for top in ("data", "state"):
         for path, folders, files in os.walk(pale.root / top):
             found |= {os.path.relpath(os.path.join(path, n), pale.root) for n in folders + files}
-    return {f for f in found if not f.startswith(("state/pale/proved", "state/pale/host.", "state/pale/runs.audit"))}
+    return {f for f in found if not f.startswith(("state/pale/proved", "state/pale/host.", "state/pale/runs.audit", "state/pale/removed"))}
 
 
 @pytest.mark.basic
@@ -345,7 +345,7 @@ def good(pale, hostdir):
     pale.create("s", "--project", "review", cwd=hostdir)
     assert pale.sh("s", f"rm -r /tmp/*; echo a > ~/a; mkdir ~/d; echo x > ~/d/x; cd {hostdir}; rm gone; rm -r d; mkdir d; echo n > d/n").code == 0
     data = pale.ok("export", "--plain", "-o", "-", "s").out
-    pale.ok("rm", "s")
+    pale.ok("rm", "-f", "s")
     return data
 
 
@@ -359,7 +359,7 @@ def refuse(pale, hostdir, data, clean):
 
 def clean_state(pale, hostdir, data):
     pale.ok("import", "--project-path", hostdir, "-", "new", input=data)
-    pale.ok("rm", "new")
+    pale.ok("rm", "-f", "new")
     pale.ok("gc")
     return state_of(pale)
 
@@ -370,7 +370,7 @@ def test_poisoned_archives_are_refused_and_leave_nothing(pale, good, hostdir):
     assert packed(members)[:512] and [m.name for m, _ in members][:4] == [BILL, "home/a", "home/d/x", "home/d"]
     (hostdir / "again").write_bytes(packed(members))
     pale.ok("import", "--project-path", hostdir, hostdir / "again", "again")
-    pale.ok("rm", "again")
+    pale.ok("rm", "-f", "again")
     for name, (spoil, what, why) in POISON.items():
         spoilt = spoil(members)
         data = packed(spoilt) if isinstance(spoilt, list) else global_header() + good
@@ -396,7 +396,7 @@ def test_every_cut_and_every_kind_of_damage_is_refused(pale, good, hostdir):
         spoilt[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
         done = pale.run("import", "--project-path", hostdir, "-", "new", input=bytes(spoilt))
         if done.code == 0:  # a bit of a time, or of what is said of the other host
-            pale.ok("rm", "new")
+            pale.ok("rm", "-f", "new")
     refuse(pale, hostdir, good + b"x", clean)
     refuse(pale, hostdir, squeezed + b"x" * 100, clean)
 
@@ -450,12 +450,12 @@ def test_killed_over_it(pale, good, hostdir):
     file.write_bytes(good)
     words = ["import", "--project-path", hostdir, file, "new"]
     count = int(os.environ.get("PALE_EXPORT_POINTS", "8"))
-    for k in points(pale, words, count, lambda: pale.ok("rm", "new")):
+    for k in points(pale, words, count, lambda: pale.ok("rm", "-f", "new")):
         inject(pale, words, "kill", "cli", k)
         assert harness.wait_until(lambda: not harness.processes_of(pale.root)), k
         if pale.boxes() and pale.run("inspect", "new").code == 0:
             assert pale.sh("new", "cat ~/d/x").text == "x\n", k
-            pale.ok("rm", "new")
+            pale.ok("rm", "-f", "new")
         pale.ok("gc")
         assert state_of(pale) == clean, (k, sorted(state_of(pale) ^ clean))
     pale.ok("import", *words[1:])

@@ -364,7 +364,7 @@ def test_kept_command_goes_on_when_its_client_is_killed(pale, box):
     again = pale.run("attach", "-q", box, str(job))  # it has ended; what it printed is kept
     assert (again.code, again.text, again.errors) == (7, "one\ngot three\n", "two\n")
     told = json.loads(pale.run("attach", "--json", box, str(job)).text)
-    assert (told["exit"], told["stdout"], told["stderr"]) == (7, "one\ngot three\n", "two\n")
+    assert (told["exit"], told["stdout"], told["stderr"]) == (7, {"data": "one\ngot three\n"}, {"data": "two\n"})
     for verb in (["attach", "-q"], ["logs"]):  # bytes of both streams count
         assert pale.run(*verb, "--offset", "10", box, str(job)).text == "t three\n"
 

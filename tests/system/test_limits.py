@@ -33,7 +33,7 @@ def box_with(pale, *flags):
 def test_memory_asked_for_holds_or_is_refused_with_the_remedy(pale):
     if has_cgroup(pale):
         r = pale.json("run", "--json", "--memory", "64M", "--", "python3", "-c", EAT, expect=137)
-        assert r["oom"] is True and "out of memory: the box's limit is 64MiB" in r["message"]
+        assert r["out_of_memory"] is True and "out of memory: the box's limit is 64MiB" in r["message"]
     else:
         done = pale.run("create", "b", "--memory", "64M")
         assert done.code == 125 and "cannot be held here" in done.errors and "pale doctor" in done.errors
@@ -52,7 +52,7 @@ def test_oom_kills_the_command_not_the_box(pale):
 def test_oom_of_a_grandchild_is_told(pale):
     box = box_with(pale, "--memory", "64M")
     r = pale.json("exec", "--json", box, "--", "sh", "-c", 'python3 -c "$0"; echo after', EAT, expect=0)
-    assert r["oom"] is True and "after" in r["stdout"]
+    assert r["out_of_memory"] is True and "after" in r["stdout"]["data"]
 
 
 def test_inspect_says_who_holds_the_memory(pale, box):

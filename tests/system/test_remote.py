@@ -215,7 +215,7 @@ def do_run(u, b):
     assert u.run("run", "--timeout", "300ms", "--", "sleep", "60").code == 124
     assert u.run("run", "--", "nothing-of-that-name").code == 127
     assert u.ok("run", "-q", "--env", "FROM_HERE", "--", "sh", "-c", "echo $FROM_HERE", env={"FROM_HERE": "yes"}).out == b"yes\n"
-    assert u.json("run", "--json", "--", "echo", "x")["stdout"] == "x\n"
+    assert u.json("run", "--json", "--", "echo", "x")["stdout"] == {"data": "x\n"}
     assert [x["name"] for x in u.json("ls", "--json")] == [b]
     u.ok("run", "-q", "--name", "kept", "--", "true")
     u.ok("run", "-q", "--name", "gone", "--rm", "--", "true")
@@ -389,7 +389,7 @@ def do_gc(u, b):
     kept = u.json("restore", "--json", b, "one")["kept"]
     u.ok("snapshots", "--rm", kept, b)
     would = u.json("gc", "--json", "--dry-run")
-    assert would == {"images": [], "boxes": 1, "layers": 1, "orphans": 0, "files": 0, "staging": 0, "quarantines": 0} == u.json("gc", "--json")
+    assert would == {"images": [], "boxes": 1, "layers": 1, "orphans": 0, "files": 0, "staging": 0, "quarantines": 0, "logs": 0} == u.json("gc", "--json")
     assert u.ok("gc").text == "0 layers of 1 boxes removed, and what was left of 0 boxes whose folder is gone\n"
 
 

@@ -249,12 +249,12 @@ def test_exec_cwd_env_user(api, b):
     assert api.out(b, "id -u", user="root") == "0\n"
     api.bad("POST", "/v1/boxes/b/exec", {"command": "id", "user": "no-such-user"}, 400, "bad-input")
     done = api.exec(b, "true", cwd="/no/such/folder")
-    assert done["not_started"] and done["exit"] != 0
+    assert not done["started"] and done["exit"] != 0
 
 
 def test_exec_that_cannot_start(api, b):
     done = api.exec(b, ["/no/such/program"])
-    assert done["exit"] == 127 and done["not_started"]
+    assert done["exit"] == 127 and not done["started"]
 
 
 def test_exec_timeout_ends_the_command_with_all_it_started(api, b):

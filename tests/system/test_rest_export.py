@@ -152,10 +152,10 @@ def test_poisoned_archives_are_refused_with_their_reason(api, pale, hostdir):
     api.make("s", set={"project.mode": "review", "project.path": str(hostdir)})
     api.out("s", f"rm -rf /tmp/*; echo a > ~/a; mkdir ~/d; echo x > ~/d/x; cd {hostdir}; rm gone; rm -r d; mkdir d; echo n > d/n")
     good = export(api, "s", plain=True)
-    api.good("DELETE", "/v1/boxes/s", status=204)
+    api.good("DELETE", "/v1/boxes/s?force=true", status=204)
     project, members, bad = json.dumps({"project.path": str(hostdir)}), members_of(good), []
     api.good("POST", query("/v1/boxes/n/import", set=project), body=good, status=201)
-    api.good("DELETE", "/v1/boxes/n", status=204)
+    api.good("DELETE", "/v1/boxes/n?force=true", status=204)
     pale.ok("gc")
     clean = state_of(pale)
     for name in ("device", "setuid", "overlay attribute", "way out", "hard link out", "twice", "no bill", "another content", "one deletion more", "another digest",
@@ -232,7 +232,7 @@ def test_who_leaves_in_the_middle_leaves_nothing(api, daemon, pale):
     api.make("b")
     api.out("b", "head -c 300000 /dev/urandom > ~/r")
     data = export(api, "b", plain=True)
-    api.good("DELETE", "/v1/boxes/b", status=204)
+    api.good("DELETE", "/v1/boxes/b?force=true", status=204)
     clean = clean_state(api, pale, data)
     for cut in (0, 10, 5000, 200_000, len(data)):
         head = f"POST /v1/boxes/half/import HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data) + 1_000_000}\r\n\r\n".encode()

@@ -247,11 +247,11 @@ def test_forks(pale, review, hostdir):
     assert text(pale, review, "cat ~/f") == "two\n"
     first = json.loads(pale.ok("audit", "--json", "old-1").text.splitlines()[0])
     assert first["event"] == "box.forked" and first["from"] == review and first["snapshot"] == "one"
-    pale.ok("rm", review)
+    pale.ok("rm", "-f", review)
     assert text(pale, "old-3", "cat ~/f") == "one\n" and text(pale, "now", "cat ~/f") == "two\n"
     base = pathlib.Path(pale.info("now")["data"]).parent
     assert (base / ".layers").is_dir()
-    pale.ok("rm", "now", "old-1", "old-2", "old-3")
+    pale.ok("rm", "-f", "now", "old-1", "old-2", "old-3")
     assert not (base / ".layers").exists()
 
 

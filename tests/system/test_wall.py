@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import secrets
 import shutil
 import socket
 import stat
@@ -186,9 +187,11 @@ def test_nobody_is_root_on_the_host(pale, box):
     if pale.exec(box, "true", flags=["--user", "root"]).code == 0:
         users.append("root")
     for user in users:
-        p = pale.start("exec", "--user", user, box, "--", "sh", "-c", "echo up; exec sleep 61")
+        time = f"61.{secrets.randbelow(10**9):09}"  # which nobody else sleeps for
+        p = pale.start("exec", "--user", user, box, "--", "sh", "-c", f"echo up; exec sleep {time}")
         assert p.stdout.readline() == b"up\n"
-        seen = wait_until(lambda: ids_of(b"sleep\x0061\x00"))
+        words = f"sleep\0{time}\0".encode()
+        seen = wait_until(lambda words=words: ids_of(words), 30)
         p.kill()
         p.wait()
         assert seen

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns base64. */
-#include "ops/base64.h"
+#include "base/base64.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cases for ops/base64. */
+/* Cases for base/base64. */
 #include "base/test.h"
 
 #include <string.h>
 
-#include "ops/base64.h"
+#include "base/base64.h"
 
 static void bytes_come_back(void **state)
 {
