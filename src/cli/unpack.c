@@ -3,8 +3,10 @@
 #include "cli/unpack.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/buf.h"
+#include "box/ownplaces.h"
 #include "box/reach.h"
 #include "cli/chore.h"
 #include "policy/policy.h"
@@ -26,6 +28,9 @@ int unpack_run(const struct unpack *u, struct left *left, struct pale_err *e)
     own_policy p = {0};
     own_buf told = {0};
     int r = make_policy(u, &p, e);
+    /* Who builds an image has named all of its staging. */
+    if (r == 0 && setenv(OWNPLACES_STAGING, u->folder, 0) < 0)
+        r = err_nomem(e);
     reach_init(&chore.reach);
     if (r == 0)
         r = reach_once(&chore.reach, &p, e);
