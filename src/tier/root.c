@@ -389,8 +389,8 @@ static int open_covered(void *arg, struct pale_err *e)
     return 0;
 }
 
-/* Covers a folder of the box by an empty one, if it is there. In a folder of a group that has no id in the box nothing is open to us, only to
- * the user; where that one may not look the box may not either. */
+/* Covers a folder of the box by an empty one, if it is there. In a folder of a group that has no id in the box nothing is open to us, only
+ * to the user; where that one may not look the box may not either. */
 static int cover(const struct wall_plan *plan, int root, const char *target, struct pale_err *e)
 {
     struct covered c = {.root = root, .fd = -1, .target = target};
@@ -399,7 +399,8 @@ static int cover(const struct wall_plan *plan, int root, const char *target, str
         r = root_as_user(plan, open_covered, &c, e);
     own_fd there = c.fd;
     if (r < 0 || there < 0)
-        return r < 0 || c.os == ENOENT || c.os == ENOTDIR || c.os == ELOOP || c.os == EACCES ? r : (errno = c.os, err_os(e, "hide %s", target));
+        return r < 0 || c.os == ENOENT || c.os == ENOTDIR || c.os == ELOOP || c.os == EACCES ? r
+                                                                                             : (errno = c.os, err_os(e, "hide %s", target));
     own_fd empty = mounts_copy(root, plan->image_root ? &IMAGEROOT_EMPTY[1] : "etc/skel", e);
     return empty < 0 ? empty : mounts_attach_at(empty, there, target + 1, e);
 }
