@@ -422,6 +422,13 @@ UNSEEN static void check_buf(const struct buf *b)
     assert(!b->failed && b->len <= b->cap && b->cap <= b->max);
 }
 
+/* Standard error has a share of its own beside the bound. */
+static void check_output(const struct keeper *k, const struct kjob *j)
+{
+    uint64_t most = k->policy.limits[LIMIT_OUTPUT].value, share = most / 16 < 4096 ? 4096 : most / 16;
+    assert(!most || (j->out_bytes - j->err_beside <= most && j->err_beside <= share));
+}
+
 UNSEEN static void check(void)
 {
     struct keeper *k = &state;
@@ -434,9 +441,7 @@ UNSEEN static void check(void)
     for (const struct kjob *j = k->jobs; j; j = j->next, jobs++) {
         assert((j->chan == JOBS_MAX || k->by_chan[j->chan] == j) && (j->next || k->last_job == j));
         assert(j->in_credit <= STDIN_WINDOW && j->window_used <= STREAM_WINDOW && (!j->client || j->client->job == j));
-        uint64_t most = k->policy.limits[LIMIT_OUTPUT].value;
-        /* Standard error has a share of its own beside the bound. */
-        assert(!most || (j->out_bytes - j->err_beside <= most && j->err_beside <= (most / 16 < 4096 ? 4096 : most / 16)));
+        check_output(k, j);
         check_buf(&j->request);
     }
     for (const struct client *c = k->clients; c; c = c->next, clients++) {
