@@ -17,7 +17,6 @@
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/path.h"
-#include "base/sha256.h"
 #include "box/audit.h"
 #include "box/fork.h"
 #include "box/identity.h"
@@ -79,26 +78,13 @@ static int replace_link(int dir, const char *name, const char *target, struct pa
     return 0;
 }
 
-static int write_policy(int state, const struct policy *p, struct pale_err *e)
-{
-    char digest[SHA256_HEX];
-    own_buf text = {0};
-    buf_init(&text, POLICY_TEXT_MAX);
-    policy_write(p, &text);
-    if (text.failed)
-        return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
-    sha256_hex(text.data, text.len, digest);
-    int r = policymark_add(state, digest, e); /* first: whoever is killed between has a policy that is one of the two */
-    return r < 0 ? r : fd_replace_file(state, "policy", text.data, text.len, 0600, true, e);
-}
-
 /* Before the deed. */
-static int tell(const struct place *p, const char *from, const char *caller, struct pale_err *e)
+static int tell(const struct place *p, enum audit_kind kind, const char *from, const char *caller, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
     struct audit a;
     snprintf(path, sizeof(path), "%s/audit", p->state);
-    int r = audit_open(&a, path, AUDIT_BOX, p->name, p->id, e);
+    int r = audit_open(&a, path, kind, p->name, p->id, e);
     if (r < 0)
         return r;
     a.caller = caller;
@@ -149,9 +135,9 @@ static int adopt_moved(const struct adopt_order *o, const struct place *p, const
     if (r == 0)
         r = life_clear(p, e);
     if (r == 0)
-        r = tell(p, from, o->caller, e);
+        r = tell(p, AUDIT_BOX, from, o->caller, e);
     if (r == 0 && p->project && (r = adopt_move_project(&policy, from, p->data, e)) == 0)
-        r = write_policy(h.state, &policy, e);
+        r = policymark_write(h.state, "policy", &policy, e);
     if (r == 0)
         r = replace_link(h.state, IDENTITY_DATA, p->data, e);
     if (r == 0 && unlinkat(h.state, IDENTITY_MOVING, 0) < 0 && errno != ENOENT)
@@ -275,9 +261,9 @@ static int give_new_id(const struct adopt_order *o, const struct place *p, const
     if (r == 0)
         r = stack_save(new, &s, e);
     if (r == 0)
-        r = tell(new, p->id, o->caller, e);
+        r = tell(new, AUDIT_BIRTH, p->id, o->caller, e);
     if (r == 0)
-        r = write_policy(state, o->policy, e);
+        r = policymark_write(state, "policy", o->policy, e);
     if (r == 0)
         r = replace_link(folder, IDENTITY_ID, new->id, e);
     if (r == 0 && unlinkat(state, ADOPTING, 0) < 0)
@@ -285,11 +271,24 @@ static int give_new_id(const struct adopt_order *o, const struct place *p, const
     return r;
 }
 
+/* Only its policy is gone: it is the same box, with its log. */
+static int give_policy(const struct adopt_order *o, const struct place *p, struct pale_err *e)
+{
+    own_hold h = {-1, -1, -1};
+    int r = hold_box(p, true, &h, e);
+    if (r == 0)
+        r = tell(p, AUDIT_BOX, p->data, o->caller, e);
+    return r < 0 ? r : policymark_write(h.state, "policy", o->policy, e);
+}
+
 static int adopt_left(const struct adopt_order *o, const struct place *p, struct place *ret, struct pale_err *e)
 {
-    char was[BOX_ID_LEN + 1];
+    char was[BOX_ID_LEN + 1], log[PATH_BYTES_MAX];
     own_stack s = {0};
     stack_init(&s);
+    struct stat st;
+    if (path_join(log, sizeof(log), p->state, "audit") && lstat(log, &st) == 0)
+        return give_policy(o, p, e);
     own_fd folder = open(p->data, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int r = lock_file(folder, p, p->data, e);
     if (r == 0 && (!identity_read(folder, IDENTITY_ID, was) || strcmp(was, p->id) != 0))
@@ -324,9 +323,9 @@ static int adopt_lost(const struct adopt_order *o, struct place *p, struct pale_
     if (r == 0)
         r = life_clear(p, e);
     if (r == 0)
-        r = tell(p, from, o->caller, e);
+        r = tell(p, AUDIT_BOX, from, o->caller, e);
     if (r == 0 && (r = adopt_move_project(&policy, from, p->data, e)) == 0)
-        r = write_policy(h.state, &policy, e);
+        r = policymark_write(h.state, "policy", &policy, e);
     if (r == 0)
         r = replace_link(h.state, IDENTITY_DATA, p->data, e);
     if (r < 0)

@@ -110,26 +110,13 @@ static void fill(const void *arg, struct json *j)
     amend_describe(j, &x->old, &x->new);
 }
 
-static int write_policy(const struct amend *a, const struct policy *p, const char *name, struct pale_err *e)
-{
-    own_buf text = {0};
-    buf_init(&text, POLICY_TEXT_MAX);
-    policy_write(p, &text);
-    if (text.failed)
-        return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
-    char digest[SHA256_HEX];
-    sha256_hex(text.data, text.len, digest);
-    int r = policymark_add(a->dir_fd, digest, e);
-    return r < 0 ? r : fd_replace_file(a->dir_fd, name, text.data, text.len, 0600, true, e);
-}
-
 static int change_stopped(const struct amend *a, const struct amend_policy *x, struct pale_err *e)
 {
     int r = layerdir_allot(a->place, &x->new, e);
     if (r == 0)
         r = amend_record(a, amend_event(&x->old, &x->new), fill, x, e);
     if (r == 0)
-        r = write_policy(a, &x->new, "policy", e);
+        r = policymark_write(a->dir_fd, "policy", &x->new, e);
     return r == 0 && fsync(a->dir_fd) < 0 ? err_os(e, "write %s to the disk", a->place->state) : r;
 }
 
@@ -137,7 +124,7 @@ static int change_stopped(const struct amend *a, const struct amend_policy *x, s
  * next. */
 static int change_live(const struct amend *a, const struct amend_policy *x, struct pale_err *e)
 {
-    int r = write_policy(a, &x->new, AMEND_NEXT, e);
+    int r = policymark_write(a->dir_fd, AMEND_NEXT, &x->new, e);
     if (r == 0 && (r = amend_tell(a, e)) < 0)
         unlinkat(a->dir_fd, AMEND_NEXT, 0);
     return r;

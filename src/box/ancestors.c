@@ -109,7 +109,7 @@ static int cross(struct ancestors *s, const struct ancestor *top, struct pale_er
     m->is_resolved = true;
     for (size_t i = 0; r == 0 && i < s->mounts.count; i++) {
         char path[PATH_BYTES_MAX];
-        struct ancestor a;
+        struct ancestor a = {0};
         const char *below = root_below(m, &s->mounts.row[i]);
         if (!below || !path_join(path, sizeof(path), s->mounts.row[i].point, below))
             continue;

@@ -52,13 +52,14 @@ bool identity_is_at(const char *data, const char *id)
 
 bool identity_recorded(const char *state, const char *link, char ret[PATH_BYTES_MAX])
 {
-    char path[PATH_BYTES_MAX];
+    char path[PATH_BYTES_MAX], text[PATH_BYTES_MAX];
     if (!path_join(path, sizeof(path), state, link))
         return false;
-    ssize_t n = readlink(path, ret, PATH_BYTES_MAX - 1);
-    ret[n > 0 ? n : 0] = 0;
-    const char *slash = strrchr(ret, '/');
-    return ret[0] == '/' && slash != ret && path_is_box_name(slash + 1);
+    ssize_t n = readlink(path, text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = 0;
+    const char *slash = strrchr(text, '/');
+    memcpy(ret, text, strlen(text) + 1);
+    return text[0] == '/' && slash != text && path_is_box_name(slash + 1);
 }
 
 static bool is_there(const char *dir, const char *name)

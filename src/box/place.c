@@ -663,6 +663,8 @@ static int check_free(const char *dir, const char *name, struct place *ret, stru
 static int plan_in(const char *dir, const char *name, struct place *ret, struct pale_err *e)
 {
     char real[PATH_BYTES_MAX];
+    if (weak_word("names") && strchr(name, '/') && path_join(real, sizeof(real), dir, name))
+        (void)!make_dirs(real, 0700, NULL);
     int r = check_free(dir, name, ret, e);
     if (r < 0)
         return r;

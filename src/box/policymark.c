@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/limits.h"
 #include "base/own.h"
 #include "base/sha256.h"
 #include "base/weak.h"
@@ -39,6 +40,19 @@ int policymark_add(int dir_fd, const char *digest, struct pale_err *e)
     if (n < 0 || (size_t)n >= sizeof(text))
         return err_set(e, PALE_CORRUPT, MARK " holds no digests; remove it if you trust the box's policy");
     return fd_replace_file(dir_fd, MARK, text, (size_t)n, 0600, false, e);
+}
+
+int policymark_write(int dir_fd, const char *name, const struct policy *p, struct pale_err *e)
+{
+    own_buf text = {0};
+    char digest[SHA256_HEX];
+    buf_init(&text, POLICY_TEXT_MAX);
+    policy_write(p, &text);
+    if (text.failed)
+        return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
+    sha256_hex(text.data, text.len, digest);
+    int r = policymark_add(dir_fd, digest, e);
+    return r < 0 ? r : fd_replace_file(dir_fd, name, text.data, text.len, 0600, true, e);
 }
 
 int policymark_check(const char *state_dir, const char *digest, const char *box, struct pale_err *e)

@@ -6,9 +6,13 @@
 #pragma once
 
 #include "base/err.h"
+#include "policy/policy.h"
 
 /* dir_fd: the state folder. digest: of the canonical text that is about to be written. */
 int policymark_add(int dir_fd, const char *digest, struct pale_err *e) MUST_CHECK;
+
+/* Writes a policy under this name in the state folder, with its digest. It is on the disk when it has the name. */
+int policymark_write(int dir_fd, const char *name, const struct policy *p, struct pale_err *e) MUST_CHECK;
 
 /* PALE_CORRUPT if the policy with this digest was not written here. A box without the file is not held to it. */
 int policymark_check(const char *state_dir, const char *digest, const char *box, struct pale_err *e) MUST_CHECK;

@@ -48,15 +48,16 @@ static int add(struct list *l, const char *path, struct pale_err *e)
 /* The .pale of a box, of one of the links to its folder; false if it is in none. */
 static bool pale_of(int boxes, const char *id, const char *which, char ret[PATH_BYTES_MAX])
 {
-    char link[FILE_NAME_MAX + 16];
+    char link[FILE_NAME_MAX + 16], text[PATH_BYTES_MAX];
     static const char last[] = "/.pale";
     snprintf(link, sizeof(link), "%s/%s", id, which);
-    ssize_t n = readlinkat(boxes, link, ret, PATH_BYTES_MAX - 1);
-    ret[n > 0 ? n : 0] = 0;
-    char *slash = strrchr(ret, '/');
-    if (ret[0] != '/' || !slash || slash < ret + sizeof(last) - 1)
+    ssize_t n = readlinkat(boxes, link, text, sizeof(text) - 1);
+    text[n > 0 ? n : 0] = 0;
+    char *slash = strrchr(text, '/');
+    if (text[0] != '/' || !slash || slash < text + sizeof(last) - 1)
         return false;
     *slash = 0;
+    memcpy(ret, text, strlen(text) + 1);
     return strcmp(slash - (sizeof(last) - 1), last) == 0;
 }
 

@@ -14,6 +14,7 @@
 #include "base/quote.h"
 #include "box/ceiling.h"
 #include "box/import.h"
+#include "box/ownplaces.h"
 #include "box/intake.h"
 #include "cli/boxflags.h"
 #include "cli/cli.h"
@@ -62,6 +63,9 @@ static int open_places(struct arriving *i, struct pale_err *e)
         r = store_open(&i->store, data, e);
     if (r == 0)
         r = staging_open(&i->staging, &i->store, e);
+    /* The box that unpacks is given a folder of it, and no other box is (box/ownplaces.c). */
+    if (r == 0 && setenv(OWNPLACES_STAGING, i->staging.path, 1) < 0)
+        r = err_os(e, "prepare to import");
     return r < 0 ? r : staging_root(&i->staging, i->root, sizeof(i->root), &i->root_fd, e);
 }
 

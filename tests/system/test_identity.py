@@ -674,3 +674,38 @@ def test_removed_whole_or_not_at_all(pale):
         pale.ok("rm", "x")
     pale.ok("gc")
     assert not [b for b in (pale.root / "state" / "pale" / "boxes").iterdir() if b.name != ".layers"]
+
+
+def test_a_box_whose_policy_is_gone_gets_another_and_stays_itself(pale):
+    pale.create("b")
+    put(pale, "b", "b")
+    pale.ok("stop", "b")
+    info = pale.info("b")
+    os.unlink(os.path.join(info["state_dir"], "policy"))
+    done = pale.run("exec", "b", "--", "true")
+    assert done.code == 125 and "pale adopt b" in done.errors
+    pale.ok("adopt", "--env", "A=2", "b")
+    assert pale.box_id("b") == info["id"] and has(pale, "b") == "b" and pale.sh("b", "echo $A").text == "2\n"
+    pale.ok("audit", "--verify", "b")
+
+
+def test_logs_of_adopted_boxes_are_good(pale, hostdir):
+    first, second, third = hostdir / "first", hostdir / "second", hostdir / "third"
+    make_project(first)
+    pale.ok("create", "--in-project", "--project", "live", "agent", cwd=first)
+    put(pale, "agent", "work", cwd=first)
+    pale.ok("stop", "agent", cwd=first)
+    first.rename(second)
+    pale.ok("adopt", "agent", cwd=second)
+    shutil.copytree(second, third, symlinks=True)
+    pale.ok("adopt", "agent", cwd=third)
+    clean(second)
+    (lost,) = [b["id"] for b in listed(pale) if b.get("lost")]
+    pale.ok("adopt", lost, cwd=second)
+    pale.ok("rm", "-f", "--keep-data", "agent", cwd=third)
+    pale.ok("adopt", "--project", "ro", "agent", cwd=third)
+    for d in (second, third):
+        assert has(pale, "agent", cwd=d) == "work"
+        pale.ok("audit", "--verify", "agent", cwd=d)
+        assert not pale.json("inspect", "--json", "agent", cwd=d).get("audit_gaps")
+    clear_away(pale, second, third)
