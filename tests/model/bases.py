@@ -165,7 +165,7 @@ def perhaps(known, path, node):
 
 
 def forget(known, path):
-    for told in (known.agreed, known.maybe):
+    for told in (known.agreed, known.maybe, known.first):
         for p in [p for p in told if p == path or is_below(p, path)]:
             del told[p]
 

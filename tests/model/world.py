@@ -262,7 +262,8 @@ class World:
         if is_now and is_now.kind == "?":
             return path not in box.up.view()  # it deleted what the project has no folder for: the name is listed, and nothing is there
         if path in box.landed and (is_now.same(lower, False) if is_now else lower is None):
-            box.up.upper.pop(path, None)
+            if not box.stale:  # else it may see after a start what it does not now
+                box.up.upper.pop(path, None)
             return True
         if not is_now and lower and path not in box.up.upper and any(path == g or is_below(path, g) for g in box.up.ghosts):
             box.up.upper[path] = Node(GONE)
