@@ -92,6 +92,7 @@ class World:
     def __init__(self, pale, gits=(True, False)):
         self.pale, self.boxes, self.exports, self.clock, self.serial, self.turn, self.runs = pale, {}, {}, 0, 0, 0, 0
         self.ignore_counts = False
+        self.strict = False  # a conflict told where the base is known is a difference too
         self.light = False  # only what a step could have changed is looked at
         self.env = {**pale.env, "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1", "GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@example.org",
                     "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@example.org"}

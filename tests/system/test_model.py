@@ -30,7 +30,7 @@ def test_a_mend_that_is_taken_out_is_missed(word, root):
         pytest.skip(f"the weakened build has no switch {word}")
     if word not in CHOSEN:
         pytest.skip(f"of the twins of the model this run has {CHOSEN[0]}; PALE_WHOLE=1 for all")
-    done = play("--weak", f"{word},receipt", "--kinds", weak.WORDS[word], "--seconds", str(weak.SECONDS), "--shrink-seconds", "0", root=root)
+    done = play("--strict", "--weak", f"{word},receipt", "--kinds", weak.WORDS[word], "--seconds", str(weak.SECONDS), "--shrink-seconds", "0", root=root)
     assert done.returncode == 1, done.stdout[-2000:] + done.stderr[-2000:]
 
 
