@@ -130,7 +130,7 @@ static int save_stack(const struct making *m, const struct stack *given, struct 
 /* The folder gets its name, which nobody else has taken meanwhile; one with nothing in it is no hindrance. */
 static int become_box(struct making *m, struct pale_err *e)
 {
-    const char *name = m->place.name;
+    const char *name = strrchr(m->place.data, '/') + 1;
     int r = syscall(SYS_renameat2, m->above_fd, m->folder, m->above_fd, name, RENAME_NOREPLACE);
     /* Where there is an empty one, or the file system knows no flags: a folder takes the place of an empty one at most. */
     if (r < 0 && (errno == EEXIST || errno == EINVAL))

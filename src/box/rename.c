@@ -16,12 +16,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/path.h"
 #include "box/audit.h"
 #include "box/identity.h"
 #include "box/life.h"
+
+#define LOCK_WAIT_MS 3000
 
 /* From one name to another that is free. */
 static int move_name(int dir, const char *from, const char *to)
@@ -56,9 +59,18 @@ static int lock_box(const struct place *p, int state, int *ret_fd, struct pale_e
     own_fd fd = openat(state, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_os(e, "open %s/lock", p->state);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "box %s is running; `pale stop %s` it first", p->name, p->name)
-                                    : err_os(e, "lock %s/lock", p->state);
+    /* Somebody who renames it, or has just stopped it, is done in a moment. A keeper listens. */
+    int64_t until = clock_ms() + LOCK_WAIT_MS;
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return err_os(e, "lock %s/lock", p->state);
+        if (access(p->socket, F_OK) == 0)
+            return err_set(e, PALE_BUSY, "box %s is running; `pale stop %s` it first", p->name, p->name);
+        if (clock_ms() > until)
+            return err_set(e, PALE_BUSY, "somebody has been starting, stopping or renaming box %s for %d s; try again", p->name,
+                           LOCK_WAIT_MS / 1000);
+        usleep(1000);
+    }
     *ret_fd = take_fd(&fd);
     return 0;
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two of everything: each box has its own files and no other's, whatever becomes of its folders, and nothing serves one box for another."""
-import json
+import contextlib
 import os
 import pathlib
 import shutil
@@ -497,7 +497,9 @@ def test_who_says_nothing_of_a_box_is_not_served(pale):
         k.s, k.rest = socket.socket(socket.AF_UNIX), b""
         k.s.settimeout(20)
         k.s.connect(str(path))
-        k.ask("ASK_HELLO", wrong).ask("ASK_INFO")
+        k.ask("ASK_HELLO", wrong)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it may have hung up already
+            k.ask("ASK_INFO")
         assert k.next()[0] == "TELL_ERROR"
         k.close()
     assert pale.exec("b", "true").code == 0
