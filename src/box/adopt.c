@@ -353,6 +353,10 @@ int adopt_box(const struct adopt_order *o, struct place *ret, enum adopt_kind *r
     if (r < 0)
         return r;
     *ret = p;
+    if (o->says_policy && (kind == IDENTITY_MOVED || kind == IDENTITY_COPIED || kind == IDENTITY_NO_FOLDER))
+        return err_set(e, PALE_BAD_INPUT,
+                       "box %s has a policy, which it keeps: `pale adopt %s` without flags of a policy, then `pale policy set`", p.name,
+                       o->name);
     switch (kind) {
     case IDENTITY_MOVED:
         *ret_kind = ADOPT_MOVED;
