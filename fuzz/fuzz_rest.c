@@ -53,7 +53,9 @@ static void step_repeat(struct input *in)
 /* The path of an operation with something in the place of its parameters. */
 static void add_path(struct buf *b, const struct op *o, uint8_t how)
 {
-    static const char *const boxes[8] = {"a", "b", "c", "p", "00000000000000b0", "00000000000000b2", "00000000000000b3", "none"};
+    static const char *const boxes[8] = {
+        "a",   "b", "c", "p", "000000000000000000000000000000b0", "000000000000000000000000000000b2", "000000000000000000000000000000b3",
+        "none"};
     for (const char *at = o->path; *at;) {
         size_t n = strcspn(at, "{");
         buf_add(b, at, n);
@@ -451,7 +453,7 @@ static void step_disk(struct input *in)
     uint8_t how = input_byte(in);
     int i = how % RIG_BOXES;
     struct rig_box *b = &rig.boxes[i];
-    char sock[32];
+    char sock[48];
     if (!b->id[0])
         return;
     snprintf(sock, sizeof(sock), "%s.sock", b->id);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fuzz target: what we once wrote and read again: the ledger, which root acts on, the claims of other boxes, and answers that stand. */
 #include <assert.h>
+#include <string.h>
 
-#include "box/claims.c"
-
+#include "box/claimrecord.h"
 #include "box/ledger.h"
 #include "box/standing.h"
 #include "input.h"
@@ -24,29 +24,27 @@ static void try_ledger(struct input *in)
     assert(!again.failed && again.len == in->left && memcmp(again.data, in->at, in->left) == 0);
 }
 
-/* Two boxes clash in whichever order they come; one whose folder we would write ourselves always does. */
+/* Every line is read, or said to be none, and the reading ends. */
 static void try_claims(struct input *in)
 {
-    static char mine[4096], theirs[4096 + 8];
-    static const char name[] = "other\n";
-    struct pale_err e = {0};
-    memcpy(theirs, name, sizeof(name) - 1);
-    input_text(in, mine, sizeof(mine));
-    input_text(in, theirs + sizeof(name) - 1, sizeof(theirs) - sizeof(name));
-    /* Ours are lines of our own making. */
-    for (const char *at = mine; *at; at += strcspn(at, "\n") + 1)
-        if (at[strcspn(at, "\n")] != '\n')
-            return;
-    int r = compare(mine, theirs, &e);
-    assert(r == 0 || e.code == PALE_DENIED);
-    size_t first = strcspn(mine, "\n");
-    if (first && memchr(mine, ' ', first) && strstr(theirs + sizeof(name) - 1, mine) == theirs + sizeof(name) - 1)
-        assert(r < 0);
-    if (r < 0)
-        return;
-    for (const char *a = mine; *a; a += strcspn(a, "\n") + 1)
-        for (const char *b = theirs + sizeof(name) - 1; *b; b += strcspn(b, "\n"), b += *b == '\n')
-            assert(!clash(b, strcspn(b, "\n"), a, strcspn(a, "\n")));
+    static char text[4096 + 64];
+    struct claim_record r = {.fd = -1};
+    struct claim_line line;
+    size_t lines = 0;
+    input_text(in, text, sizeof(text));
+    for (const char *at = text; *at; at++)
+        lines += *at == '\n';
+    claim_record_read(&r, text);
+    assert(r.name && r.lines);
+    for (const char *at = r.lines; *at;) {
+        const char *was = at;
+        memset(&line, 0, sizeof(line));
+        bool good = claim_line_read(&at, &line);
+        if (!good)
+            break; /* it counts as a claim on everything */
+        assert(at > was && memchr(line.path, 0, sizeof(line.path)));
+        assert(lines-- + 1 > 0);
+    }
 }
 
 /* What is taken is such as may be answered, and written it is taken again. */

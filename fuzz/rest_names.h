@@ -55,6 +55,7 @@ ssize_t rig_getrandom(void *p, size_t n, unsigned flags);
 #define place_each_made(...) rig_place_each(__VA_ARGS__)
 #define place_state_dir(...) rig_place_dir(__VA_ARGS__)
 #define place_runtime_dir(...) rig_place_dir(__VA_ARGS__)
+#define daemon_state(...) rig_daemon_state(__VA_ARGS__)
 #define life_born(...) rig_born(__VA_ARGS__)
 #define life_policy(...) rig_policy(__VA_ARGS__)
 #define stack_load(...) rig_stack(__VA_ARGS__)

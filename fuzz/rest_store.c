@@ -19,7 +19,7 @@ static const struct {
 } tokens[] = {
     {"op", "00000000000000a0", "", "", REGISTRY_SCOPE_OPERATOR, ~0ull, 0},
     {"te", "00000000000000a1", "t", "", REGISTRY_SCOPE_TENANT, ~0ull, 0},
-    {"bo", "00000000000000a2", "", "00000000000000b0", REGISTRY_SCOPE_BOX, ~0ull, 0},
+    {"bo", "00000000000000a2", "", "000000000000000000000000000000b0", REGISTRY_SCOPE_BOX, ~0ull, 0},
     {"ex", "00000000000000a3", "", "", REGISTRY_SCOPE_OPERATOR, ~0ull, -1},
     {"ro", "00000000000000a4", "t", "", REGISTRY_SCOPE_TENANT, 1ull << RIGHT_BOX_READ | 1ull << RIGHT_JOB_READ, 86400000},
 };

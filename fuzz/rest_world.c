@@ -58,6 +58,14 @@ int rig_place_each(int (*fn)(void *arg, const struct place *p), void *arg, struc
     return 0;
 }
 
+int rig_daemon_state(const char *dir, char *ret, struct pale_err *e)
+{
+    assert(strcmp(dir, "/rig") == 0);
+    (void)e;
+    snprintf(ret, DAEMON_STATE_MAX, "1-2");
+    return 0;
+}
+
 int rig_place_dir(char *ret, size_t cap, struct pale_err *e)
 {
     (void)e;
@@ -93,7 +101,7 @@ UNSEEN static struct rig_box *add_box(const char *tenant, const char *name, bool
             *b = (struct rig_box){.there = true, .runs = runs, .project = project, .born = ++rig.made};
             snprintf(b->tenant, sizeof(b->tenant), "%s", tenant);
             snprintf(b->name, sizeof(b->name), "%s", name);
-            snprintf(b->id, sizeof(b->id), "%014llxb%d", (unsigned long long)(b->born < 5 ? 0 : b->born), i);
+            snprintf(b->id, sizeof(b->id), "%030llxb%d", (unsigned long long)(b->born < 5 ? 0 : b->born), i);
             return b;
         }
     return NULL;
@@ -154,7 +162,7 @@ UNSEEN void rig_do_deed(struct rig_conn *c)
         if (b->runs || box_of(b->tenant, m->name))
             return rig_answer_deed(c, PALE_BUSY, "it runs, or the name is taken", "");
         snprintf(b->name, sizeof(b->name), "%s", m->name);
-        snprintf(b->id, sizeof(b->id), "%014llxc%d", (unsigned long long)++rig.made, (int)(b - rig.boxes));
+        snprintf(b->id, sizeof(b->id), "%030llxc%d", (unsigned long long)++rig.made, (int)(b - rig.boxes));
         break;
     case DEED_SNAPSHOT: /* its keeper ends, and there is another at once */
     case DEED_RESTORE: {

@@ -215,7 +215,9 @@ class Play:
             assert ours in ((self.old["tree"].get(path), self.new["tree"].get(path)) if code != 0 else (self.new["tree"].get(path),)), (path, ours)
 
     def layers_of(self, state):
-        return set(re.findall(r"^(?:layer|join|open) ([0-9a-f]{12})", (state / "stack").read_text(), re.M))
+        """By its list; a box that has none has one layer, of the name of its id."""
+        stack = state / "stack"
+        return set(re.findall(r"^(?:layer|join|open) ([0-9a-f]{32})", stack.read_text(), re.M)) if stack.exists() else {state.name}
 
     def judge_litter(self, now):
         """After a gc nothing is left but what some box stands on."""

@@ -693,6 +693,8 @@ int place_check_new_name(const char *name, struct pale_err *e)
 static int plan_in(const char *dir, const char *name, struct place *ret, struct pale_err *e)
 {
     char real[PATH_BYTES_MAX];
+    if (weak_word("names") && strchr(name, '/') && path_join(real, sizeof(real), dir, name))
+        (void)!make_dirs(real, 0700, NULL);
     int r = check_free(dir, name, ret, e);
     if (r < 0)
         return r;

@@ -114,14 +114,17 @@ int mounts_devpts(uid_t uid, gid_t gid, unsigned most, struct pale_err *e)
     return finish_fs(fs, "devpts", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
 }
 
-int mounts_attach(int tree_fd, int dirfd, const char *rel, struct pale_err *e)
+int mounts_attach_at(int tree_fd, int at, const char *rel, struct pale_err *e)
 {
-    own_fd at = fd_open_beneath(dirfd, rel, O_PATH, 0);
-    if (at < 0)
-        return err_os(e, "open mount point %s", rel);
     if (k_move_mount(tree_fd, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | 0x00000040 /* MOVE_MOUNT_T_EMPTY_PATH */) < 0)
         return err_os(e, "attach a mount at %s", rel);
     return 0;
+}
+
+int mounts_attach(int tree_fd, int dirfd, const char *rel, struct pale_err *e)
+{
+    own_fd at = fd_open_beneath(dirfd, rel, O_PATH, 0);
+    return at < 0 ? err_os(e, "open mount point %s", rel) : mounts_attach_at(tree_fd, at, rel, e);
 }
 
 int mounts_place(int tree_fd, int dirfd, const char *rel, struct pale_err *e)

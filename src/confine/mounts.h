@@ -43,6 +43,9 @@ int mounts_restrict(int fd, unsigned flags, struct pale_err *e) MUST_CHECK;
 /* Attaches tree_fd at rel below dirfd; rel is resolved without following symlinks. */
 int mounts_attach(int tree_fd, int dirfd, const char *rel, struct pale_err *e) MUST_CHECK;
 
+/* The same at what is open already; rel: its name, for the error. */
+int mounts_attach_at(int tree_fd, int at, const char *rel, struct pale_err *e) MUST_CHECK;
+
 /* The same in a tree that nobody but us has touched: rel is resolved as it stands. -PALE_NOT_FOUND if there is no such place. */
 int mounts_place(int tree_fd, int dirfd, const char *rel, struct pale_err *e) MUST_CHECK;
 

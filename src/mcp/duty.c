@@ -210,6 +210,7 @@ void duty_run(struct duty *k, const char *op, uint64_t job, json_t *values)
     c->who = k->r->who;
     c->body = values;
     c->port = &port;
+    c->comes_back = true;
     c->bringer = k;
     c->wants_stream = k->streamed;
     c->bytes_done = k->body_len == 0;

@@ -68,6 +68,7 @@ struct call {
     char key[129];     /* Idempotency-Key; "" */
     bool wants_events; /* rather than lines, if it is streamed */
     bool wants_stream;
+    bool comes_back;                /* whoever asks shows a part of what a command prints, and asks for the rest of it later */
     char range[80], last_event[64]; /* headers; "" */
     char accept[256];               /* headers of the answer that opens a socket */
     char *head[HEAD_COUNT];         /* NULL: it was not there */

@@ -97,7 +97,7 @@ static int write_request(struct call *c, struct exec *x, struct pale_err *e)
     int r = take_input(c, x, e);
     m.flags = EXEC_LAST | (x->takes_input ? EXEC_STDIN : 0) | (call_number(c, "merge", 0) ? EXEC_SHARE : 0);
     /* Who has no key and gets the answer cannot ask for it again. */
-    if (!x->detach && !c->key[0])
+    if (!x->detach && !c->key[0] && !c->comes_back)
         m.flags |= x->streamed ? EXEC_ONCE : EXEC_BRIEF;
     if (call_number(c, "tty", 0)) {
         m.flags |= EXEC_TTY | EXEC_STDIN;

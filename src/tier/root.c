@@ -375,14 +375,34 @@ int root_attach_scratch(const struct wall_plan *plan, int root, int scratch, con
     return r;
 }
 
-/* Covers a folder of the box by an empty one, if it is there. */
+struct covered {
+    int root, fd, os;
+    const char *target;
+};
+
+static int open_covered(void *arg, struct pale_err *e)
+{
+    struct covered *c = arg;
+    (void)e;
+    c->fd = fd_open_beneath(c->root, c->target + 1, O_PATH | O_DIRECTORY, 0);
+    c->os = errno;
+    return 0;
+}
+
+/* Covers a folder of the box by an empty one, if it is there. In a folder of a group that has no id in the box nothing is open to us, only
+ * to the user; where that one may not look the box may not either. */
 static int cover(const struct wall_plan *plan, int root, const char *target, struct pale_err *e)
 {
-    own_fd there = fd_open_beneath(root, target + 1, O_PATH | O_DIRECTORY, 0);
-    if (there < 0)
-        return errno == ENOENT || errno == ENOTDIR || errno == ELOOP ? 0 : err_os(e, "hide %s", target);
+    struct covered c = {.root = root, .fd = -1, .target = target};
+    int r = open_covered(&c, e);
+    if (c.fd < 0 && c.os == EACCES)
+        r = root_as_user(plan, open_covered, &c, e);
+    own_fd there = c.fd;
+    if (r < 0 || there < 0)
+        return r < 0 || c.os == ENOENT || c.os == ENOTDIR || c.os == ELOOP || c.os == EACCES ? r
+                                                                                             : (errno = c.os, err_os(e, "hide %s", target));
     own_fd empty = mounts_copy(root, plan->image_root ? &IMAGEROOT_EMPTY[1] : "etc/skel", e);
-    return empty < 0 ? empty : mounts_attach(empty, root, target + 1, e);
+    return empty < 0 ? empty : mounts_attach_at(empty, there, target + 1, e);
 }
 
 /* A .pale tells of other boxes: no box sees any of it, neither that of a folder it is shown nor those of projects further down. */

@@ -384,7 +384,7 @@ class Scene:
         found += [f"claim {p.name}" for p in (self.runtime / "claims.wide").glob("*")]
         found += [f"runtime file {n}" for n in shared[1:]]
         found += [f"box folder {p.name}" for p in self.boxes.glob("*")] + [f"state folder {p.name}" for p in (self.state / "boxes").glob("*")]
-        found += [f"state file {p.name}" for p in self.state.glob("*") if p.name not in ("boxes", "runs.audit", "runs.audit.head", "host.key", "host.pub", "proved", "removed")]
+        found += [f"state file {p.name}" for p in self.state.glob("*") if p.name not in ("boxes", "runs.audit", "runs.audit.head", "runs.audit.begun", "host.key", "host.pub", "proved", "removed")]
         found += [f"half a proof {p.name}" for p in (self.state / "proved").glob(".*")]
         found += [f"cgroup {g}" for g in self.cgroups_left()]
         with open("/proc/self/mountinfo") as f:

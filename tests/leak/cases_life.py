@@ -48,7 +48,7 @@ AUDIT = [Case(f"audit-{how}", "G8", 20, (), switches("audit-chain"), scene=scene
          for how in ("edited", "removed", "cut", "swapped", "doubled", "emptied", "torn")]
 CHECK = switches("policy-check")
 POLICY = [
-    *[Case(f"refuse-{n}", "G3", 21, ("say", "it runs"), CHECK | (switches("own-places") if n == "write-home" else set()), flags=flags, judge="refused", peer=False) for n, flags in {
+    *[Case(f"refuse-{n}", "G3", 21, ("say", "it runs"), CHECK | switches("claims,claim-marks") | (switches("own-places") if n == "write-home" else set()), flags=flags, judge="refused", peer=False) for n, flags in {
         "tier-gvisor": ("--tier", "gvisor"), "tier-microvm": ("--tier", "microvm"),
         "read-run": ("--read", "/run"),
         "write-usr": ("--write", "/usr"), "volume-over-etc": ("--volume", "{dir}:/etc/skel"), "volume-over-usr": ("--volume", "{dir}:/usr/share"),
