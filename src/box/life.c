@@ -28,6 +28,7 @@
 #include "box/layerdir.h"
 #include "box/reach.h"
 #include "box/removal.h"
+#include "box/rename.h"
 #include "confine/cgroup.h"
 #include "confine/kernel.h"
 #include "net/httphead.h"
@@ -418,7 +419,17 @@ int life_stop(const struct place *p, enum life_stop_when when, const char *calle
 
 #define MAKING_SECONDS 60 /* so long after its first folder was made nobody is between making that and locking it */
 
-/* Somebody was killed while he made it: it never was a box. */
+/* Its folder has still the name that it has while it is made. */
+static bool is_unborn(const char *path, const char *id)
+{
+    char above[PATH_BYTES_MAX], folder[BOX_ID_LEN + 8], unborn[PATH_BYTES_MAX];
+    snprintf(folder, sizeof(folder), LIFE_UNBORN "%s", id);
+    place_above(path, above);
+    return path_join(unborn, sizeof(unborn), above, folder) && identity_is_at(unborn, id);
+}
+
+/* Somebody was killed while he made it: it never was a box. One that has a policy, and is neither here nor there, was one: its folder was
+ * moved since. */
 static bool is_half_made(int state, const char *id)
 {
     char path[PATH_BYTES_MAX];
@@ -432,7 +443,9 @@ static bool is_half_made(int state, const char *id)
     if (n <= 0) /* he had only just begun */
         return fstat(state, &st) == 0 && st.st_mtime < time(NULL) - MAKING_SECONDS;
     path[n] = 0;
-    return !identity_is_at(path, id);
+    if (identity_is_at(path, id))
+        return false;
+    return weak_word("half-made") || (faccessat(state, "policy", F_OK, 0) < 0 && errno == ENOENT) || is_unborn(path, id);
 }
 
 static int remove_unborn(const struct place *p, struct pale_err *e)
@@ -473,6 +486,8 @@ static int sweep_one(const char *boxes, const char *id, bool only_counts, struct
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0)
         return 0;
     int r = lock >= 0 && !is_held_elsewhere(&p) ? life_clear(&p, e) : 0;
+    if (r == 0 && !removed && flock(state, LOCK_EX | LOCK_NB) == 0) /* nobody is making it */
+        r = rename_settle(path, id, state, e);
     if (r == 0 && removed)
         r = place_remove(&p, true, e);
     return r < 0 ? r : removed;

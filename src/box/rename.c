@@ -42,7 +42,7 @@ static int move_name(int dir, const char *from, const char *to)
 static int beside(const struct place *p, const char *name, struct place *ret, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX];
-    int r = place_check_name(name, e);
+    int r = place_check_new_name(name, e);
     if (r < 0)
         return r;
     *ret = *p;
@@ -75,13 +75,15 @@ static int lock_box(const struct place *p, int state, int *ret_fd, struct pale_e
     return 0;
 }
 
-int rename_settle(const struct place *p, int state, struct pale_err *e)
+int rename_settle(const char *state_dir, const char *id, int state, struct pale_err *e)
 {
-    char to[PATH_BYTES_MAX];
-    if (!identity_recorded(p->state, IDENTITY_MOVING, to))
+    char to[PATH_BYTES_MAX], from[PATH_BYTES_MAX];
+    if (!identity_recorded(state_dir, IDENTITY_MOVING, to))
         return 0;
-    int r = identity_is_at(to, p->id) ? renameat(state, IDENTITY_MOVING, state, IDENTITY_DATA) : unlinkat(state, IDENTITY_MOVING, 0);
-    return r < 0 && errno != ENOENT ? err_os(e, "write %s/" IDENTITY_DATA, p->state) : 0;
+    /* One that was only just made, and moved before anybody saw it, has no other. */
+    bool is_it = identity_is_at(to, id) || !identity_recorded(state_dir, IDENTITY_DATA, from);
+    int r = is_it ? renameat(state, IDENTITY_MOVING, state, IDENTITY_DATA) : unlinkat(state, IDENTITY_MOVING, 0);
+    return r < 0 && errno != ENOENT ? err_os(e, "write %s/" IDENTITY_DATA, state_dir) : 0;
 }
 
 /* Before the deed. The chain of the log goes on under the new name. */
@@ -151,7 +153,7 @@ int rename_box(const struct place *p, const char *name, const char *caller, stru
     own_fd state = open(p->state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (state < 0)
         return errno == ENOENT ? err_set(e, PALE_NOT_FOUND, "box %s is not there any more", p->name) : err_os(e, "open %s", p->state);
-    if ((r = lock_box(p, state, &lock, e)) < 0 || (r = rename_settle(p, state, e)) < 0)
+    if ((r = lock_box(p, state, &lock, e)) < 0 || (r = rename_settle(p->state, p->id, state, e)) < 0)
         return r;
     /* Somebody else may have renamed or removed it since it was found. */
     if (!identity_is_at(p->data, p->id) || faccessat(state, "policy", F_OK, 0) < 0)

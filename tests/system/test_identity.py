@@ -183,7 +183,9 @@ def test_after_git_clean_a_new_box_is_new(pale, project):
     assert new["id"] != old and ids(pale, cwd=project) == {old, new["id"]}
     pale.ok("stop", old)
     pale.ok("rm", "agent", cwd=project)
+    shutil.rmtree(project / ".pale", ignore_errors=True)
     assert "put-back" in pale.ok("adopt", old, cwd=project).text
+    assert subprocess.run(["git", "-C", str(project), "status", "--porcelain"], capture_output=True, check=True).stdout == b""
     assert has(pale, "agent", cwd=project) == "old"
     clear_away(pale, project)
 
@@ -279,6 +281,8 @@ def test_a_project_that_was_moved_takes_its_box_along_when_told(pale, hostdir):
         assert "was moved" in pale.run(*words, cwd=second).errors
     assert "running" in pale.run("adopt", "agent", cwd=second).errors
     pale.ok("stop", "agent", cwd=second)
+    for flag in (["--env", "A=1"], ["--network", "none"]):  # it has a policy: to seem to give it another would be a lie
+        assert "keeps" in pale.run("adopt", *flag, "agent", cwd=second, expect=125).errors
     assert "moved" in pale.ok("adopt", "agent", cwd=second).text
     assert has(pale, "agent", cwd=second) == "work"
     assert pale.run("exec", "-q", "agent", "--", "sh", "-c", "pwd; cat file", cwd=second).text == f"{second}\none\n"
@@ -630,6 +634,87 @@ def test_a_damaged_list_is_an_error(pale, which):
 
 
 # --- killed in between ---
+
+@pytest.mark.basic
+@pytest.mark.parametrize("what", ["home", "state and data"])
+def test_folders_behind_a_symlink(pale, hostdir, what):
+    """A home folder that is a symlink, and folders that were put elsewhere with a symlink where they were."""
+    make_project(hostdir / "p")
+    if what == "home":
+        (pale.root / "real").mkdir()
+        pale.home.rename(pale.root / "real" / "home")
+        pale.home.symlink_to(pale.root / "real" / "home")
+        for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):
+            del pale.env[name]
+    pale.create("own")
+    pale.ok("create", "--in-project", "agent", cwd=hostdir / "p")
+    if what != "home":
+        pale.ok("stop", "own")
+        pale.ok("stop", "agent", cwd=hostdir / "p")
+        for name in ("state", "data"):
+            (pale.root / name).rename(pale.root / f"other-{name}")
+            (pale.root / name).symlink_to(f"other-{name}")
+    for name, cwd in (("own", None), ("agent", hostdir / "p")):
+        put(pale, name, "w", cwd=cwd)
+        pale.ok("fork", name, "f", cwd=cwd)
+        assert has(pale, "f", cwd=cwd) == "w"
+        pale.ok("stop", pale.json("inspect", "--json", name, cwd=cwd)["id"])
+        pale.ok("gc")
+        assert has(pale, name, cwd=cwd) == "w"
+    assert {b["state"] for b in listed(pale)} == {"ready"}
+    clear_away(pale, hostdir / "p")
+
+
+def cut_before_the_last_link(pale, box, **more):
+    """As if whoever made it had been killed between the rename that makes a box and the link that says where it is."""
+    state = pathlib.Path(pale.json("inspect", "--json", box, **more)["state_dir"])
+    (state / "data").rename(state / "moving")
+
+
+@pytest.mark.basic
+@pytest.mark.parametrize("used", [True, False])
+def test_a_box_whose_maker_was_killed_at_the_last_step_is_a_box(pale, hostdir, used):
+    first, second = hostdir / "first", hostdir / "second"
+    make_project(first)
+    pale.ok("create", "--in-project", "agent", cwd=first)
+    put(pale, "agent", "work", cwd=first)
+    pale.ok("stop", "agent", cwd=first)
+    cut_before_the_last_link(pale, "agent", cwd=first)
+    if used:
+        assert has(pale, "agent", cwd=first) == "work"
+        pale.ok("stop", "agent", cwd=first)
+    first.rename(second)
+    pale.ok("gc")
+    assert [b["state"] for b in listed(pale)] == ["lost"]
+    pale.ok("adopt", "agent", cwd=second)
+    assert has(pale, "agent", cwd=second) == "work"
+    clear_away(pale, second)
+
+
+def test_twin_that_takes_such_a_box_for_half_made_loses_its_files(pale, hostdir):
+    first, second = hostdir / "first", hostdir / "second"
+    make_project(first)
+    pale.ok("create", "--in-project", "agent", cwd=first)
+    put(pale, "agent", "work", cwd=first)
+    pale.ok("stop", "agent", cwd=first)
+    cut_before_the_last_link(pale, "agent", cwd=first)
+    first.rename(second)
+    pale.weakened("half-made").ok("gc")
+    assert listed(pale) == []
+    clear_away(pale, second)
+
+
+@pytest.mark.basic
+def test_no_box_has_a_name_in_the_form_of_an_id(pale):
+    one, two = pale.create("one"), pale.create("two")
+    for name in (pale.box_id(one), "0" * 32):
+        for words in (["create", name], ["fork", two, name], ["create", "--in-project", name]):
+            done = pale.run(*words)
+            assert done.code == 125 and "form of an id" in done.errors, done
+        pale.ok("stop", two)
+        assert "form of an id" in pale.run("rename", two, name).errors
+    assert pale.boxes() == [one, two]
+
 
 def test_boxes_are_made_whole_or_not_at_all(pale):
     """Whoever is killed over a create leaves a box, or nothing that `pale gc` does not take away."""
