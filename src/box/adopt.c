@@ -244,7 +244,6 @@ static int find_list(const struct place *p, const char *id, struct stack *ret, s
 static int give_new_id(const struct adopt_order *o, const struct place *p, const struct place *new, int folder, struct pale_err *e)
 {
     own_stack s = {0};
-    char path[PATH_BYTES_MAX];
     stack_init(&s);
     own_fd state = open(new->state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (state < 0)
@@ -264,9 +263,6 @@ static int give_new_id(const struct adopt_order *o, const struct place *p, const
         memcpy(s.open_maker, new->id, sizeof(s.open_maker));
     if (s.open_born_ns == 0)
         s.open_born_ns = STACK_LONG_AGO; /* older than this id, and nobody can say how old */
-    /* A layer that was never used is made under the new id. */
-    if (r == 0 && layerdir_path(new, s.open, path, sizeof(path), NULL) == -PALE_NOT_FOUND)
-        memcpy(s.open_maker, new->id, sizeof(s.open_maker));
     if (r == 0)
         r = stack_save(new, &s, e);
     if (r == 0)

@@ -148,7 +148,7 @@ void claims_renew(struct claims *held)
 static int compare(struct starter *s, int dir, const struct claim_record *r)
 {
     struct claim_line l;
-    bool may_have_moved = false, was_beneath = false;
+    bool may_have_moved = false;
     for (const char *at = r->lines; *at;) {
         /* A line that cannot be read is no proof of anything. In other runtime folders the marks are what counts, and records only tell
          * names. */
@@ -157,8 +157,7 @@ static int compare(struct starter *s, int dir, const struct claim_record *r)
         const struct ancestor *own = ancestors_find(s->mine, l.dev, l.ino);
         if (own && l.is_shared)
             return refuse(s, own, r->name, r->whose);
-        was_beneath = was_beneath || (own && (own->roles & ROLE_SHARED));
-        may_have_moved = may_have_moved || was_beneath;
+        may_have_moved = may_have_moved || (own && (own->roles & ROLE_SHARED));
         if (!s->is_wide || !l.path[0] || may_have_moved || !could_hold(s->mine, l.dev) || weak_word("claim-moved"))
             continue;
         may_have_moved = !stands(&l);
@@ -166,9 +165,7 @@ static int compare(struct starter *s, int dir, const struct claim_record *r)
         if (res < 0)
             return res;
     }
-    /* Where another user's folder went only that user can ask: if it stood in the way of everybody, whoever moves a folder would keep all
-     * others from starting. */
-    return may_have_moved && (s->may_ask || was_beneath) ? look_where_it_is(s, dir, r, s->e) : 0;
+    return may_have_moved ? look_where_it_is(s, dir, r, s->e) : 0;
 }
 
 static int check_one(struct starter *s, int dir, const char *file, const char *whose)
