@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -25,6 +26,7 @@
 #include "box/claims.h"
 #include "box/birth.h"
 #include "box/identity.h"
+#include "box/keepers.h"
 #include "box/layerdir.h"
 #include "box/reach.h"
 #include "box/removal.h"
@@ -362,6 +364,21 @@ static bool has_cleared(const struct place *p)
     return place_runtime_dir(runtime, sizeof(runtime), NULL) == 0 && !claims_are_left(runtime, p->id);
 }
 
+/* Somebody has removed its state folder: there is nothing to hold, and perhaps no socket to ask at. */
+static int halt_stray(const struct place *p, int keeper, struct life_halted *ret, struct pale_err *e)
+{
+    struct keepers_one k;
+    int r = keeper < 0 ? keepers_find(p->id, &k, e) : 0;
+    own_fd pidfd = r > 0 ? k_pidfd_open(k.pid) : -1;
+    if (r < 0 || (keeper < 0 && r == 0))
+        return r < 0 ? r : err_set(e, PALE_NOT_FOUND, "box %s is not there any more", p->name);
+    if (r > 0)
+        (void)!keepers_signal(&k, SIGTERM);
+    (void)!poll(&(struct pollfd){.fd = keeper >= 0 ? keeper : pidfd, .events = POLLIN}, 1, STOP_WAIT_MS);
+    ret->ran = true;
+    return life_clear(p, e);
+}
+
 int life_halt(const struct place *p, enum life_stop_when when, const char *caller, struct life_halted *ret, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
@@ -379,12 +396,8 @@ int life_halt(const struct place *p, enum life_stop_when when, const char *calle
             ret->meanwhile(ret->arg, h.home_fd);
         h.ran = h.ran || r == 0;
         own_fd fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0 && errno == ENOENT && keeper >= 0) {
-            /* Somebody has removed its state folder: there is nothing to hold. */
-            (void)!poll(&(struct pollfd){.fd = keeper, .events = POLLIN}, 1, STOP_WAIT_MS);
-            ret->ran = true;
-            return life_clear(p, e);
-        }
+        if (fd < 0 && errno == ENOENT)
+            return halt_stray(p, keeper, ret, e);
         if (fd < 0)
             return err_os(e, "open %s", path);
         int64_t once = clock_ms() + STOP_ASK_AGAIN_MS;

@@ -257,6 +257,18 @@ def test_a_box_whose_state_folder_is_gone_too_is_listed_and_stopped(pale):
     assert listed(pale) == [] and wait_until(lambda: not os.path.exists(f"/proc/{info['keeper_pid']}"))
 
 
+def test_a_box_that_has_lost_its_socket_too_is_listed_and_stopped(pale):
+    pale.create("b")
+    info = pale.info("b")
+    shutil.rmtree(info["data"])
+    shutil.rmtree(info["state_dir"])
+    os.unlink(pale.root / "run" / "pale" / f"{info['id']}.sock")
+    (b,) = listed(pale)
+    assert b["id"] == info["id"] and b["lost"] and b["state"] == "running"
+    pale.ok("stop", info["id"])
+    assert listed(pale) == [] and wait_until(lambda: not os.path.exists(f"/proc/{info['keeper_pid']}"))
+
+
 def test_a_process_of_a_box_that_calls_itself_a_keeper_is_none(pale):
     pale.create("b")
     name = "0" * 31 + "1"
