@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
 import harness  # noqa: E402
 import rest  # noqa: E402
+from rest import serving  # noqa: E402
 
 USUAL_SECONDS = 120
 
@@ -132,16 +133,6 @@ def pale_in(root):
 def pale(root):
     with pale_in(root) as p:
         yield p
-
-
-@contextlib.contextmanager
-def serving(pale):
-    d = rest.Daemon(pale)
-    try:
-        yield d
-    finally:
-        trouble = d.end()
-        assert not trouble, trouble
 
 
 @pytest.fixture

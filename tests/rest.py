@@ -561,3 +561,13 @@ def alive(pid):
     except OSError:
         return False
     return text.rpartition(")")[2].split()[0] not in "ZX"
+
+
+@contextlib.contextmanager
+def serving(pale):
+    d = Daemon(pale)
+    try:
+        yield d
+    finally:
+        trouble = d.end()
+        assert not trouble, trouble

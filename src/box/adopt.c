@@ -256,6 +256,11 @@ static int give_new_id(const struct adopt_order *o, const struct place *p, const
     if (r == 0)
         r = find_list(new, p->id, &s, e);
     memcpy(s.box, new->id, sizeof(s.box));
+    /* One that was never begun will be made under the new id. */
+    char open_layer[PATH_BYTES_MAX];
+    struct pale_err why;
+    if (r == 0 && layerdir_path(new, s.open, open_layer, sizeof(open_layer), &why) == -PALE_NOT_FOUND)
+        memcpy(s.open_maker, new->id, sizeof(s.open_maker));
     if (s.open_born_ns == 0)
         s.open_born_ns = STACK_LONG_AGO; /* older than this id, and nobody can say how old */
     if (r == 0)
@@ -353,6 +358,10 @@ int adopt_box(const struct adopt_order *o, struct place *ret, enum adopt_kind *r
     if (r < 0)
         return r;
     *ret = p;
+    if (o->says_policy && (kind == IDENTITY_MOVED || kind == IDENTITY_COPIED || kind == IDENTITY_NO_FOLDER))
+        return err_set(e, PALE_BAD_INPUT,
+                       "box %s has a policy, which it keeps: `pale adopt %s` without flags of a policy, then `pale policy set`", p.name,
+                       o->name);
     switch (kind) {
     case IDENTITY_MOVED:
         *ret_kind = ADOPT_MOVED;

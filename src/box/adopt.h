@@ -12,6 +12,7 @@ struct adopt_order {
     const char *name;            /* of the box, or its id */
     enum place_scope scope;      /* where the name is looked for */
     const struct policy *policy; /* of a box whose own was removed with it (`pale rm --keep-data`), or never was here */
+    bool says_policy;            /* somebody has said what it is to be: no box that has its own is adopted as if it were that */
     const char *caller;
 };
 

@@ -261,9 +261,8 @@ void audit_close(struct audit *a)
 int audit_leave(struct audit *a)
 {
     int fd = a->fd;
-    /* Under way at once, so that the next commit of the journal has it. */
+    /* Under way at once, so that the next commit of the journal has it. The head must not be on the disk before the record is. */
     (void)!sync_file_range(fd, 0, 0, SYNC_FILE_RANGE_WRITE);
-    (void)!sync_file_range(a->head_fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     a->fd = -1;
     audit_close(a);
     return fd;

@@ -21,7 +21,7 @@ int birth_record(const struct place *p, const char *policy, size_t n, bool durab
         return r;
     sha256_hex(policy, n, digest);
     own_fd dir = open(p->state, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    r = dir < 0 ? err_os(e, "open %s", p->state) : policymark_add(dir, digest, e);
+    r = dir < 0 ? err_os(e, "open %s", p->state) : policymark_add(dir, digest, false, e);
     if (r < 0) {
         audit_close(&a);
         return r;

@@ -39,7 +39,8 @@ static bool is_oid(const char *text)
     return (n == 40 || n == OID_MAX) && strspn(text, "0123456789abcdef") == n;
 }
 
-static pid_t start_git(const char *project, const char *const words[3], int in_fd, int out_fd)
+/* whole: with all of the user's configuration and attributes, which say what of his he has given to filters. */
+static pid_t start_git(const char *project, const char *const words[4], bool whole, int in_fd, int out_fd)
 {
     pid_t pid = fork();
     if (pid != 0)
@@ -54,24 +55,28 @@ static pid_t start_git(const char *project, const char *const words[3], int in_f
                     (char *)"-c",
                     (char *)"core.hooksPath=/dev/null",
                     (char *)"-c",
-                    (char *)"core.attributesFile=/dev/null",
-                    (char *)"-c",
                     (char *)"safe.bareRepository=explicit",
+                    (char *)"-c",
+                    (char *)(whole ? "core.quotePath=false" : "core.attributesFile=/dev/null"),
                     (char *)words[0],
                     (char *)words[1],
                     (char *)words[2],
+                    (char *)words[3],
                     NULL};
-    char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[PATH_BYTES_MAX + 8];
+    const char *config_dir = getenv("XDG_CONFIG_HOME");
+    char path[] = "PATH=/usr/local/bin:/usr/bin:/bin", home[PATH_BYTES_MAX + 8], config[PATH_BYTES_MAX + 20];
     snprintf(home, sizeof(home), "HOME=%s", getenv("HOME") ? getenv("HOME") : "/");
+    snprintf(config, sizeof(config), "XDG_CONFIG_HOME=%s", config_dir ? config_dir : "");
     char *envp[] = {path,
                     home,
-                    (char *)"GIT_CONFIG_NOSYSTEM=1",
-                    (char *)"GIT_CONFIG_GLOBAL=/dev/null",
-                    (char *)"GIT_ATTR_NOSYSTEM=1",
+                    config,
                     (char *)"GIT_OPTIONAL_LOCKS=0",
                     (char *)"GIT_NO_LAZY_FETCH=1",
                     (char *)"GIT_TERMINAL_PROMPT=0",
                     (char *)"LC_ALL=C",
+                    whole ? NULL : (char *)"GIT_CONFIG_NOSYSTEM=1",
+                    (char *)"GIT_CONFIG_GLOBAL=/dev/null",
+                    (char *)"GIT_ATTR_NOSYSTEM=1",
                     NULL};
     int null = open("/dev/null", O_RDWR);
     if (null >= 0 && dup2(in_fd, 0) == 0 && dup2(out_fd, 1) == 1 && dup2(null, 2) == 2)
@@ -95,7 +100,7 @@ struct talk {
     FILE *to, *from;
 };
 
-static int begin_talk(struct talk *t, const char *project, const char *const words[3])
+static int begin_talk(struct talk *t, const char *project, const char *const words[4], bool whole)
 {
     int in[2], out[2];
     if (pipe2(in, O_CLOEXEC) < 0)
@@ -104,7 +109,7 @@ static int begin_talk(struct talk *t, const char *project, const char *const wor
     if (pipe2(out, O_CLOEXEC) < 0)
         return -1;
     own_fd my_in = out[0], its_out = out[1];
-    if ((t->pid = start_git(project, words, its_in, its_out)) < 0 || !(t->to = fdopen(my_out, "w")))
+    if ((t->pid = start_git(project, words, whole, its_in, its_out)) < 0 || !(t->to = fdopen(my_out, "w")))
         return -1;
     my_out = -1;
     if (!(t->from = fdopen(my_in, "r")))
@@ -178,11 +183,38 @@ static int look_up_ignored(struct talk *t, const char *path, uint64_t *ret)
     return 0;
 }
 
+/* 1 if the user has given the path to a filter of git's, else 0. -1: git has ended. */
+static int look_up_filter(struct talk *t, const char *path, uint64_t *ret)
+{
+    char again[2 * PATH_BYTES_MAX], attribute[32], value[256] = "";
+    if (fwrite(path, 1, strlen(path) + 1, t->to) != strlen(path) + 1 || fflush(t->to) != 0 || !read_field(t->from, again, sizeof(again)) ||
+        !read_field(t->from, attribute, sizeof(attribute)) || !read_field(t->from, value, sizeof(value)))
+        return -1;
+    *ret = strcmp(value, "unspecified") != 0 && strcmp(value, "unset") != 0;
+    return 0;
+}
+
 /* --- the process --- */
 
-static const char *const batch[] = {"cat-file", "--batch", NULL}, *const ignored[] = {"check-ignore", "-zvn", "--stdin"};
+/* What is asked, by its first letter: which object, is a path ignored, does a filter have it. */
+static const struct kind {
+    char letter;
+    bool whole;
+    const char *words[4];
+} kinds[] = {{'o', false, {"cat-file", "--batch"}},
+             {'i', false, {"check-ignore", "-zvn", "--stdin"}},
+             {'f', true, {"check-attr", "-z", "--stdin", "filter"}}};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-/* A question: its length, 'o' or 'i', and the name of an object or a path. */
+/* -1: git has ended. */
+static int ask_git(const struct gitbase *g, struct talk *t, char kind, const char *what, uint64_t *ret)
+{
+    if (kind == 'o')
+        return is_oid(what) ? fetch(t, what, g->dir_fd, ret) : 0;
+    return kind == 'i' ? look_up_ignored(t, what, ret) : look_up_filter(t, what, ret);
+}
+
+/* A question: its length, a letter, and the name of an object or a path. */
 static bool read_question(int fd, char ret[QUESTION_MAX + 1])
 {
     uint32_t n;
@@ -195,25 +227,25 @@ static bool read_question(int fd, char ret[QUESTION_MAX + 1])
 /* Whatever the questions are: who asked waits for each. One git that ended is started again: a path can be too odd for it. */
 static void answer(const struct gitbase *g, const char *project)
 {
-    struct talk blobs = {0}, rules = {0};
+    struct talk talks[KINDS] = {0};
     char question[QUESTION_MAX + 1];
     for (int starts = 0; read_question(g->fd, question);) {
         uint64_t told = NOT_KNOWN;
-        bool blob = question[0] == 'o';
-        struct talk *t = blob ? &blobs : &rules;
-        if (t->pid == 0 && starts < STARTS_MAX) {
+        size_t k = 0;
+        while (k < KINDS && kinds[k].letter != question[0])
+            k++;
+        if (k < KINDS && talks[k].pid == 0 && starts < STARTS_MAX) {
             starts++;
-            if (begin_talk(t, project, blob ? batch : ignored) < 0)
-                end_talk(t);
+            if (begin_talk(&talks[k], project, kinds[k].words, kinds[k].whole) < 0)
+                end_talk(&talks[k]);
         }
-        if (t->pid > 0 && (!blob || is_oid(question + 1)) &&
-            (blob ? fetch(t, question + 1, g->dir_fd, &told) : look_up_ignored(t, question + 1, &told)) < 0)
-            end_talk(t);
+        if (k < KINDS && talks[k].pid > 0 && ask_git(g, &talks[k], question[0], question + 1, &told) < 0)
+            end_talk(&talks[k]);
         if (!fd_write_full(g->fd, &told, sizeof(told)))
             break;
     }
-    end_talk(&blobs);
-    end_talk(&rules);
+    for (size_t k = 0; k < KINDS; k++)
+        end_talk(&talks[k]);
 }
 
 /* Out of reach of the terminal's signals, so that the folder goes whatever becomes of whoever asked. */
@@ -293,6 +325,12 @@ bool gitbase_is_ignored(struct gitbase *g, const char *path, bool folder)
 {
     uint64_t told;
     return ask(g, 'i', path, folder ? "/" : "", &told, NULL) == 0 && told == 1;
+}
+
+bool gitbase_is_filtered(struct gitbase *g, const char *path)
+{
+    uint64_t told;
+    return ask(g, 'f', path, "", &told, NULL) < 0 || told != 0;
 }
 
 void gitbase_end(struct gitbase *g)

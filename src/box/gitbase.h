@@ -30,5 +30,8 @@ int gitbase_ask(struct gitbase *g, const char *oid, int *ret_fd, uint64_t *ret_s
 /* Has the user told git to ignore this path of the project? False where nobody can tell. */
 bool gitbase_is_ignored(struct gitbase *g, const char *path, bool folder);
 
+/* Has the user given this path to a filter of git's, so that a blob is not what the file holds? True where nobody can tell. */
+bool gitbase_is_filtered(struct gitbase *g, const char *path);
+
 /* Ends it, and the folder goes. It also does when whoever asks dies. */
 void gitbase_end(struct gitbase *g);

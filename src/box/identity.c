@@ -100,7 +100,10 @@ static enum identity_kind compare_places(struct place *p, int dir_fd, char *ret_
         return IDENTITY_MOVED;
     /* The same folder by another path, as of a bind mount, is the same box. */
     if (fstat(dir_fd, &here) == 0 && stat(ret_other, &there) == 0 && here.st_ino == there.st_ino && here.st_dev == there.st_dev) {
-        memcpy(p->data, ret_other, sizeof(p->data));
+        /* It goes by the path that it was made at, unless that is one through a symlink by now. */
+        own_fd real = fd_open_real_dir(ret_other);
+        if (real >= 0 || weak_word("real-paths"))
+            memcpy(p->data, ret_other, sizeof(p->data));
         return IDENTITY_WHOLE;
     }
     return IDENTITY_COPIED;

@@ -118,6 +118,29 @@ int keepers_each(int (*fn)(void *arg, const struct keepers_one *k), void *arg, s
     return r < 0 ? r : 0;
 }
 
+struct wanted {
+    const char *id;
+    struct keepers_one *found;
+    bool is_found;
+};
+
+static int match_id(void *arg, const struct keepers_one *k)
+{
+    struct wanted *w = arg;
+    if (strcmp(k->place.id, w->id) == 0) {
+        *w->found = *k;
+        w->is_found = true;
+    }
+    return 0;
+}
+
+int keepers_find(const char *id, struct keepers_one *ret, struct pale_err *e)
+{
+    struct wanted w = {.id = id, .found = ret};
+    int r = keepers_each(match_id, &w, e);
+    return r < 0 ? r : w.is_found;
+}
+
 bool keepers_signal(const struct keepers_one *k, int signal)
 {
     char pid[16], line[sizeof(PROGRAM) + 80];

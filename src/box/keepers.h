@@ -20,5 +20,8 @@ struct keepers_one {
 /* Calls fn for each keeper of this user that goes by this user's state folder, or is of a one-shot box; stops at a negative answer. */
 int keepers_each(int (*fn)(void *arg, const struct keepers_one *k), void *arg, struct pale_err *e) MUST_CHECK;
 
+/* The keeper of the box with this id: 1, or 0 if none runs. */
+int keepers_find(const char *id, struct keepers_one *ret, struct pale_err *e) MUST_CHECK;
+
 /* A signal for the keeper, and for no process that has got its number since. */
 bool keepers_signal(const struct keepers_one *k, int signal);

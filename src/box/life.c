@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -25,9 +26,11 @@
 #include "box/claims.h"
 #include "box/birth.h"
 #include "box/identity.h"
+#include "box/keepers.h"
 #include "box/layerdir.h"
 #include "box/reach.h"
 #include "box/removal.h"
+#include "box/rename.h"
 #include "confine/cgroup.h"
 #include "confine/kernel.h"
 #include "net/httphead.h"
@@ -130,7 +133,7 @@ static int save_stack(const struct making *m, const struct stack *given, struct 
 /* The folder gets its name, which nobody else has taken meanwhile; one with nothing in it is no hindrance. */
 static int become_box(struct making *m, struct pale_err *e)
 {
-    const char *name = m->place.name;
+    const char *name = strrchr(m->place.data, '/') + 1;
     int r = syscall(SYS_renameat2, m->above_fd, m->folder, m->above_fd, name, RENAME_NOREPLACE);
     /* Where there is an empty one, or the file system knows no flags: a folder takes the place of an empty one at most. */
     if (r < 0 && (errno == EEXIST || errno == EINVAL))
@@ -361,6 +364,21 @@ static bool has_cleared(const struct place *p)
     return place_runtime_dir(runtime, sizeof(runtime), NULL) == 0 && !claims_are_left(runtime, p->id);
 }
 
+/* Somebody has removed its state folder: there is nothing to hold, and perhaps no socket to ask at. */
+static int halt_stray(const struct place *p, int keeper, struct life_halted *ret, struct pale_err *e)
+{
+    struct keepers_one k;
+    int r = keeper < 0 ? keepers_find(p->id, &k, e) : 0;
+    own_fd pidfd = r > 0 ? k_pidfd_open(k.pid) : -1;
+    if (r < 0 || (keeper < 0 && r == 0))
+        return r < 0 ? r : err_set(e, PALE_NOT_FOUND, "box %s is not there any more", p->name);
+    if (r > 0)
+        (void)!keepers_signal(&k, SIGTERM);
+    (void)!poll(&(struct pollfd){.fd = keeper >= 0 ? keeper : pidfd, .events = POLLIN}, 1, STOP_WAIT_MS);
+    ret->ran = true;
+    return life_clear(p, e);
+}
+
 int life_halt(const struct place *p, enum life_stop_when when, const char *caller, struct life_halted *ret, struct pale_err *e)
 {
     char path[PATH_BYTES_MAX];
@@ -378,12 +396,8 @@ int life_halt(const struct place *p, enum life_stop_when when, const char *calle
             ret->meanwhile(ret->arg, h.home_fd);
         h.ran = h.ran || r == 0;
         own_fd fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0 && errno == ENOENT && keeper >= 0) {
-            /* Somebody has removed its state folder: there is nothing to hold. */
-            (void)!poll(&(struct pollfd){.fd = keeper, .events = POLLIN}, 1, STOP_WAIT_MS);
-            ret->ran = true;
-            return life_clear(p, e);
-        }
+        if (fd < 0 && errno == ENOENT)
+            return halt_stray(p, keeper, ret, e);
         if (fd < 0)
             return err_os(e, "open %s", path);
         int64_t once = clock_ms() + STOP_ASK_AGAIN_MS;
@@ -418,7 +432,17 @@ int life_stop(const struct place *p, enum life_stop_when when, const char *calle
 
 #define MAKING_SECONDS 60 /* so long after its first folder was made nobody is between making that and locking it */
 
-/* Somebody was killed while he made it: it never was a box. */
+/* Its folder has still the name that it has while it is made. */
+static bool is_unborn(const char *path, const char *id)
+{
+    char above[PATH_BYTES_MAX], folder[BOX_ID_LEN + 8], unborn[PATH_BYTES_MAX];
+    snprintf(folder, sizeof(folder), LIFE_UNBORN "%s", id);
+    place_above(path, above);
+    return path_join(unborn, sizeof(unborn), above, folder) && identity_is_at(unborn, id);
+}
+
+/* Somebody was killed while he made it: it never was a box. One that has a policy, and is neither here nor there, was one: its folder was
+ * moved since. */
 static bool is_half_made(int state, const char *id)
 {
     char path[PATH_BYTES_MAX];
@@ -432,7 +456,9 @@ static bool is_half_made(int state, const char *id)
     if (n <= 0) /* he had only just begun */
         return fstat(state, &st) == 0 && st.st_mtime < time(NULL) - MAKING_SECONDS;
     path[n] = 0;
-    return !identity_is_at(path, id);
+    if (identity_is_at(path, id))
+        return false;
+    return weak_word("half-made") || (faccessat(state, "policy", F_OK, 0) < 0 && errno == ENOENT) || is_unborn(path, id);
 }
 
 static int remove_unborn(const struct place *p, struct pale_err *e)
@@ -473,6 +499,8 @@ static int sweep_one(const char *boxes, const char *id, bool only_counts, struct
     if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) < 0)
         return 0;
     int r = lock >= 0 && !is_held_elsewhere(&p) ? life_clear(&p, e) : 0;
+    if (r == 0 && !removed && flock(state, LOCK_EX | LOCK_NB) == 0) /* nobody is making it */
+        r = rename_settle(path, id, state, e);
     if (r == 0 && removed)
         r = place_remove(&p, true, e);
     return r < 0 ? r : removed;

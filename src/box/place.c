@@ -71,6 +71,22 @@ static int make_dirs(const char *path, mode_t mode, struct pale_err *e)
     return 0;
 }
 
+/* The real path of a folder that may be reached through a symlink, as where the home folder is one. Layers lie there, and in no path to a
+ * layer may be one. */
+static int make_real_within(char *path, size_t cap, struct pale_err *e)
+{
+    char real[PATH_BYTES_MAX];
+    own_fd fd = path_is_normal(path) ? fd_open_real_dir(path) : -1;
+    if (fd >= 0 || weak_word("real-paths"))
+        return 0;
+    if (!realpath(path, real))
+        return err_os(e, "resolve %s", path);
+    if (strlen(real) >= cap)
+        return too_long(e);
+    memcpy(path, real, strlen(real) + 1);
+    return 0;
+}
+
 int place_state_dir(char *ret, size_t cap, struct pale_err *e)
 {
     int r = xdg("XDG_STATE_HOME", ".local/state", ret, cap, e);
@@ -79,6 +95,8 @@ int place_state_dir(char *ret, size_t cap, struct pale_err *e)
         return r;
     if (stat(ret, &st) < 0 && ((r = make_dirs(ret, 0700, e)) < 0 || stat(ret, &st) < 0))
         return r < 0 ? r : err_os(e, "look at %s", ret);
+    if ((r = make_real_within(ret, cap, e)) < 0)
+        return r;
     if (st.st_uid != geteuid() || (st.st_mode & 022))
         return err_set(e, PALE_DENIED, "%s must belong to you and be writable by nobody else", ret);
     return 0;
@@ -299,17 +317,13 @@ void place_set_owner(struct place *p)
 /* Makes the path of a folder, itself no symlink, its real one. The kernel tells in one step if that is so already. */
 static int make_real(char path[PATH_BYTES_MAX], struct pale_err *e)
 {
-    char real[PATH_BYTES_MAX];
     struct stat st;
     own_fd fd = path_is_normal(path) ? fd_open_real_dir(path) : -1;
     if (fd >= 0)
         return 0;
     if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode))
         return err_set(e, PALE_NOT_FOUND, "there is no folder %s", path);
-    if (!realpath(path, real))
-        return err_os(e, "resolve %s", path);
-    memcpy(path, real, strlen(real) + 1);
-    return 0;
+    return make_real_within(path, PATH_BYTES_MAX, e);
 }
 
 /* The place of dir/name, and what is there. */
@@ -384,6 +398,9 @@ int place_any(const char *id, struct place *ret, struct pale_err *e)
         if (!identity_recorded(p.state, links[i], path))
             continue;
         p.lost = i == 2 || !identity_is_at(path, id);
+        /* Its folder may have been put elsewhere, and a symlink where it was. */
+        if (!p.lost && (r = make_real_within(path, sizeof(path), e)) < 0)
+            return r;
         if (!p.lost || !p.data[0])
             memcpy(p.data, path, sizeof(p.data));
     }
@@ -621,7 +638,19 @@ bool place_shadows(const struct place *p)
     return p->project && user_boxes(dir, sizeof(dir), NULL) == 0 && try_place(dir, p->name, &other, NULL) == 0;
 }
 
-/* The .pale folder a new project box goes into, with a .gitignore that keeps it out of the repository. */
+/* A .pale folder, with a .gitignore that keeps it out of the repository. */
+static int make_project_dir(const char *path, struct pale_err *e)
+{
+    if (mkdir(path, 0755) < 0)
+        return err_os(e, "make %s", path);
+    own_fd dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    own_fd ignore = openat(dir, ".gitignore", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (ignore >= 0 && !fd_write_full(ignore, "*\n", 2))
+        return err_os(e, "write %s/.gitignore", path);
+    return 0;
+}
+
+/* The one that a new project box goes into. */
 static int project_dir(char *ret, size_t cap, struct pale_err *e)
 {
     char cwd[PATH_BYTES_MAX];
@@ -629,13 +658,7 @@ static int project_dir(char *ret, size_t cap, struct pale_err *e)
         return 0;
     if (!getcwd(cwd, sizeof(cwd)) || !path_join(ret, cap, cwd, ".pale"))
         return err_os(e, "find the working folder");
-    if (mkdir(ret, 0755) < 0)
-        return err_os(e, "make %s", ret);
-    own_fd dir = open(ret, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    own_fd ignore = openat(dir, ".gitignore", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-    if (ignore >= 0 && !fd_write_full(ignore, "*\n", 2))
-        return err_os(e, "write %s/.gitignore", ret);
-    return 0;
+    return make_project_dir(ret, e);
 }
 
 /* A name is free where there is nothing, an empty folder, or what is left of a box that somebody was killed over while he removed it. */
@@ -658,6 +681,13 @@ static int check_free(const char *dir, const char *name, struct place *ret, stru
             return 0;
     }
     return identity_refuse(ret, kind, other, e);
+}
+
+int place_check_new_name(const char *name, struct pale_err *e)
+{
+    return identity_is_id(name)
+               ? err_set(e, PALE_BAD_INPUT, "%s is the form of an id, by which boxes are named too; choose another name", name)
+               : place_check_name(name, e);
 }
 
 static int plan_in(const char *dir, const char *name, struct place *ret, struct pale_err *e)
@@ -685,7 +715,7 @@ static int plan_in(const char *dir, const char *name, struct place *ret, struct 
 int place_plan(const char *name, enum place_scope scope, const char *tenant, struct place *ret, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX];
-    int r = place_check_name(name, e);
+    int r = place_check_new_name(name, e);
     if (r < 0)
         return r;
     r = scope == SCOPE_PROJECT ? project_dir(dir, sizeof(dir), e)
@@ -699,7 +729,7 @@ int place_plan(const char *name, enum place_scope scope, const char *tenant, str
 int place_plan_beside(const struct place *other, const char *name, struct place *ret, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX];
-    int r = place_check_name(name, e);
+    int r = place_check_new_name(name, e);
     place_above(other->data, dir);
     return r < 0 ? r : plan_in(dir, name, ret, e);
 }
@@ -839,7 +869,7 @@ int place_remake(struct place *p, bool there, struct pale_err *e)
         r = project_dir(dir, sizeof(dir), e);
     else {
         place_above(p->data, dir);
-        r = mkdir(dir, 0755) < 0 && errno != EEXIST ? err_os(e, "make folder %s", dir) : 0;
+        r = lstat(dir, &st) == 0 ? 0 : make_project_dir(dir, e);
     }
     if (r == 0 && (!realpath(dir, real) || !path_join(p->data, sizeof(p->data), real, p->name)))
         r = err_os(e, "resolve %s", dir);

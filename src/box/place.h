@@ -54,6 +54,8 @@ int place_owned(const char *tenant, const char *name, struct place *ret, struct 
 
 /* A name that no box can have is told so. */
 int place_check_name(const char *name, struct pale_err *e) MUST_CHECK;
+/* … of a box that is to be made or renamed: one that has the form of an id would be taken for that of another box. */
+int place_check_new_name(const char *name, struct pale_err *e) MUST_CHECK;
 
 /* Calls fn for each box that this user has made, in whatever project; stops at a negative answer. */
 int place_each_made(int (*fn)(void *arg, const struct place *p), void *arg, struct pale_err *e) MUST_CHECK;

@@ -26,10 +26,10 @@ static int read_mark(int dir_fd, char ret[2 * LINE_BYTES + 1], struct pale_err *
     if (n < 0)
         return err_os(e, "read " MARK);
     ret[n] = 0;
-    return 1;
+    return n > 0; /* emptied by a power cut, it is lost */
 }
 
-int policymark_add(int dir_fd, const char *digest, struct pale_err *e)
+int policymark_add(int dir_fd, const char *digest, bool durable, struct pale_err *e)
 {
     char old[2 * LINE_BYTES + 1] = "", text[2 * LINE_BYTES + 1];
     int r = read_mark(dir_fd, old, e);
@@ -39,7 +39,7 @@ int policymark_add(int dir_fd, const char *digest, struct pale_err *e)
     int n = snprintf(text, sizeof(text), "%s\n%s%s", digest, old, old[0] ? "\n" : "");
     if (n < 0 || (size_t)n >= sizeof(text))
         return err_set(e, PALE_CORRUPT, MARK " holds no digests; remove it if you trust the box's policy");
-    return fd_replace_file(dir_fd, MARK, text, (size_t)n, 0600, false, e);
+    return fd_replace_file(dir_fd, MARK, text, (size_t)n, 0600, durable, e);
 }
 
 int policymark_write(int dir_fd, const char *name, const struct policy *p, struct pale_err *e)
@@ -51,7 +51,7 @@ int policymark_write(int dir_fd, const char *name, const struct policy *p, struc
     if (text.failed)
         return err_set(e, PALE_LIMIT, "the policy is longer than %u bytes", POLICY_TEXT_MAX);
     sha256_hex(text.data, text.len, digest);
-    int r = policymark_add(dir_fd, digest, e);
+    int r = policymark_add(dir_fd, digest, true, e);
     return r < 0 ? r : fd_replace_file(dir_fd, name, text.data, text.len, 0600, true, e);
 }
 

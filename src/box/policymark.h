@@ -5,11 +5,13 @@
  * between leaves one that is known. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "policy/policy.h"
 
-/* dir_fd: the state folder. digest: of the canonical text that is about to be written. */
-int policymark_add(int dir_fd, const char *digest, struct pale_err *e) MUST_CHECK;
+/* dir_fd: the state folder. digest: of the canonical text that is about to be written. durable: it is on the disk before that is. */
+int policymark_add(int dir_fd, const char *digest, bool durable, struct pale_err *e) MUST_CHECK;
 
 /* Writes a policy under this name in the state folder, with its digest. It is on the disk when it has the name. */
 int policymark_write(int dir_fd, const char *name, const struct policy *p, struct pale_err *e) MUST_CHECK;

@@ -16,12 +16,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/own.h"
 #include "base/path.h"
 #include "box/audit.h"
 #include "box/identity.h"
 #include "box/life.h"
+
+#define LOCK_WAIT_MS 3000
 
 /* From one name to another that is free. */
 static int move_name(int dir, const char *from, const char *to)
@@ -39,7 +42,7 @@ static int move_name(int dir, const char *from, const char *to)
 static int beside(const struct place *p, const char *name, struct place *ret, struct pale_err *e)
 {
     char dir[PATH_BYTES_MAX];
-    int r = place_check_name(name, e);
+    int r = place_check_new_name(name, e);
     if (r < 0)
         return r;
     *ret = *p;
@@ -56,20 +59,31 @@ static int lock_box(const struct place *p, int state, int *ret_fd, struct pale_e
     own_fd fd = openat(state, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_os(e, "open %s/lock", p->state);
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-        return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "box %s is running; `pale stop %s` it first", p->name, p->name)
-                                    : err_os(e, "lock %s/lock", p->state);
+    /* Somebody who renames it, or has just stopped it, is done in a moment. A keeper listens. */
+    int64_t until = clock_ms() + LOCK_WAIT_MS;
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return err_os(e, "lock %s/lock", p->state);
+        if (access(p->socket, F_OK) == 0)
+            return err_set(e, PALE_BUSY, "box %s is running; `pale stop %s` it first", p->name, p->name);
+        if (clock_ms() > until)
+            return err_set(e, PALE_BUSY, "somebody has been starting, stopping or renaming box %s for %d s; try again", p->name,
+                           LOCK_WAIT_MS / 1000);
+        usleep(1000);
+    }
     *ret_fd = take_fd(&fd);
     return 0;
 }
 
-int rename_settle(const struct place *p, int state, struct pale_err *e)
+int rename_settle(const char *state_dir, const char *id, int state, struct pale_err *e)
 {
-    char to[PATH_BYTES_MAX];
-    if (!identity_recorded(p->state, IDENTITY_MOVING, to))
+    char to[PATH_BYTES_MAX], from[PATH_BYTES_MAX];
+    if (!identity_recorded(state_dir, IDENTITY_MOVING, to))
         return 0;
-    int r = identity_is_at(to, p->id) ? renameat(state, IDENTITY_MOVING, state, IDENTITY_DATA) : unlinkat(state, IDENTITY_MOVING, 0);
-    return r < 0 && errno != ENOENT ? err_os(e, "write %s/" IDENTITY_DATA, p->state) : 0;
+    /* One that was only just made, and moved before anybody saw it, has no other. */
+    bool is_it = identity_is_at(to, id) || !identity_recorded(state_dir, IDENTITY_DATA, from);
+    int r = is_it ? renameat(state, IDENTITY_MOVING, state, IDENTITY_DATA) : unlinkat(state, IDENTITY_MOVING, 0);
+    return r < 0 && errno != ENOENT ? err_os(e, "write %s/" IDENTITY_DATA, state_dir) : 0;
 }
 
 /* Before the deed. The chain of the log goes on under the new name. */
@@ -139,7 +153,7 @@ int rename_box(const struct place *p, const char *name, const char *caller, stru
     own_fd state = open(p->state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (state < 0)
         return errno == ENOENT ? err_set(e, PALE_NOT_FOUND, "box %s is not there any more", p->name) : err_os(e, "open %s", p->state);
-    if ((r = lock_box(p, state, &lock, e)) < 0 || (r = rename_settle(p, state, e)) < 0)
+    if ((r = lock_box(p, state, &lock, e)) < 0 || (r = rename_settle(p->state, p->id, state, e)) < 0)
         return r;
     /* Somebody else may have renamed or removed it since it was found. */
     if (!identity_is_at(p->data, p->id) || faccessat(state, "policy", F_OK, 0) < 0)

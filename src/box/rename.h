@@ -9,5 +9,6 @@
 /* PALE_BUSY if the box runs, PALE_EXISTS if the name is taken. ret: the box under its new name. */
 int rename_box(const struct place *p, const char *name, const char *caller, struct place *ret, struct pale_err *e) MUST_CHECK;
 
-/* Ends what somebody was killed over. state: its state folder. The caller has the box's lock. */
-int rename_settle(const struct place *p, int state, struct pale_err *e) MUST_CHECK;
+/* Ends what somebody was killed over who made or renamed the box with this id. state: its state folder, open. The caller has the lock of
+ * the box, or of the folder of one that has none yet. */
+int rename_settle(const char *state_dir, const char *id, int state, struct pale_err *e) MUST_CHECK;

@@ -145,3 +145,11 @@ int boxflags_policy(const struct args *a, struct policy *ret, struct pale_err *e
     }
     return r;
 }
+
+bool boxflags_given(const struct args *a)
+{
+    for (int i = 0; i < a->given_count; i++)
+        if (a->given[i].option->key || strcmp(a->given[i].option->name, "policy") == 0)
+            return true;
+    return false;
+}

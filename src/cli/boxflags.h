@@ -29,3 +29,6 @@ void boxflags_pass_env(const struct policy *p, struct msg_exec *m);
 
 /* What the flag that was given as number i sets its key to. */
 const char *boxflags_value(const struct args *a, int i);
+
+/* Was anything said of a policy? */
+bool boxflags_given(const struct args *a);

@@ -17,14 +17,6 @@ const struct option ensure_options[] = {
     {0},
 };
 
-static bool has_box_flags(const struct args *a)
-{
-    for (int i = 0; i < a->given_count; i++)
-        if (a->given[i].option->key || strcmp(a->given[i].option->name, "policy") == 0)
-            return true;
-    return false;
-}
-
 /* Who starts an agent in a folder wants it to work there. */
 static int wanted_policy(const struct args *a, struct policy *ret, struct pale_err *e)
 {
@@ -56,7 +48,7 @@ static int check_found(const struct args *a, const struct place *p, const char *
     own_policy policy = {0};
     struct policy_answer answer;
     int r = life_policy(p, &policy, e);
-    if (r == 0 && has_box_flags(a))
+    if (r == 0 && boxflags_given(a))
         r = check_same(a, p, &policy, e);
     if (r == 0)
         r = policy_ask(&policy, "read", project, &answer, e);

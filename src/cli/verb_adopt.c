@@ -29,7 +29,8 @@ static int run_adopt(struct args *a)
         return refuse_far(a);
     if (boxflags_policy(a, &policy, &e) < 0)
         return cli_fail(a, &e);
-    const struct adopt_order order = {.name = a->word[0], .scope = lookup_scope(a), .policy = &policy, .caller = "local"};
+    const struct adopt_order order = {
+        .name = a->word[0], .scope = lookup_scope(a), .policy = &policy, .says_policy = boxflags_given(a), .caller = "local"};
     if (adopt_box(&order, &p, &kind, &e) < 0)
         return cli_fail(a, &e);
     if (!a->json) {

@@ -288,6 +288,7 @@ struct boxes {
     char (*ids)[BOX_ID_LEN + 1];
     size_t count;
     bool only_up; /* or lost */
+    bool is_stray; /* its keeper was found by its process */
     struct pale_err *e;
 };
 
@@ -347,7 +348,7 @@ static int list_one(void *arg, const struct place *p)
     if (!remember(b, p->id))
         return err_nomem(b->e);
     const char *cut = cut_of(p), *remark = remark_of(p, cut);
-    const char *state = p->lost && !up ? lost_state(p) : state_of(up, &info);
+    const char *state = b->is_stray && !up ? "running" : p->lost && !up ? lost_state(p) : state_of(up, &info);
     if (up)
         snprintf(number, sizeof(number), "%llu", (unsigned long long)info.jobs);
     if (l->is_json) {
@@ -389,6 +390,8 @@ static int list_more(void *arg, const struct place *p)
 /* One whose state folder is gone too still runs. */
 static int list_stray(void *arg, const struct keepers_one *k)
 {
+    struct boxes *b = arg;
+    b->is_stray = true;
     return k->is_once || is_listed(arg, k->place.id) || access(k->place.state, F_OK) == 0 ? 0 : list_one(arg, &k->place);
 }
 

@@ -73,22 +73,26 @@ static const char *const names[WEAKEN_COUNT] = {
 
 /* Those that weak_word alone asks for, and no bit stands for. */
 static const char *const more_names[] = {
-    "identity",       /* a folder that was moved or copied is taken for the box */
-    "hello",          /* a keeper serves whoever means another box */
-    "layer-makers",   /* layers are joined whoever has made them */
-    "layer-names",    /* every box's first layer has one name, and a name that is taken is taken for the layer itself */
-    "minted-ids",     /* a box's id is made of its path */
-    "lost-list",      /* a lost list of layers is taken for that of a new box */
-    "strangers",      /* layers that boxes of another state folder may stand on are removed */
-    "review-start",   /* every layer is as old as the box that has it */
-    "review-guess",   /* what is not known to be what the box began with is taken for it */
-    "review-landed",  /* nothing is known of what was landed */
-    "review-dirty",   /* every file is what git's index says when the box begins */
-    "review-tick",    /* times are compared with a margin of some milliseconds */
-    "review-type",    /* a folder in the place of a file is not shown */
-    "review-link",    /* what lies behind a link cannot be looked at, and so may be a repository */
-    "review-ignored", /* what git ignores lands */
-    "review-index",   /* git in a box writes the index when it looks at it */
+    "identity",        /* a folder that was moved or copied is taken for the box */
+    "hello",           /* a keeper serves whoever means another box */
+    "layer-makers",    /* layers are joined whoever has made them */
+    "layer-names",     /* every box's first layer has one name, and a name that is taken is taken for the layer itself */
+    "minted-ids",      /* a box's id is made of its path */
+    "lost-list",       /* a lost list of layers is taken for that of a new box */
+    "strangers",       /* layers that boxes of another state folder may stand on are removed */
+    "review-start",    /* every layer is as old as the box that has it */
+    "review-guess",    /* what is not known to be what the box began with is taken for it */
+    "review-landed",   /* nothing is known of what was landed */
+    "review-dirty",    /* every file is what git's index says when the box begins */
+    "review-tick",     /* times are compared with a margin of some milliseconds */
+    "review-type",     /* a folder in the place of a file is not shown */
+    "review-link",     /* what lies behind a link cannot be looked at, and so may be a repository */
+    "review-ignored",  /* what git ignores lands */
+    "review-index",    /* git in a box writes the index when it looks at it */
+    "review-filter",   /* a blob of the size of a file is what the file held, whatever filter made it */
+    "half-made",       /* a box whose maker was killed at the last step is none */
+    "real-paths",      /* symlinks in paths of the state folder, or of a box's old place, stay */
+    "claim-strangers", /* what another user claims is believed */
 };
 
 static bool is_more(const char *at, size_t n)

@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "fleet/outcome.h"
 #include "fleet/queue.h"
+#include "fleet/terms.h"
 
 struct core *core_new(const struct core_io *io)
 {
@@ -267,6 +268,7 @@ int core_seen(struct core *c, const struct core_sight *s, struct pale_err *e)
     if (!b)
         return err_nomem(e);
     b->held++;
+    terms_follow(c, b, s->born);
     if (other && other != b) { /* it had another name before, or we were told nothing of its end */
         outcome_vanish(c, other);
         course_run(c, other);

@@ -97,6 +97,25 @@ void terms_bind(struct core *c, struct box *b, bool made)
     change(c, b, &t);
 }
 
+void terms_follow(struct core *c, struct box *b, uint64_t born)
+{
+    if (!born || born == CORE_BORN_GONE || b->partner || b->deed || (b->pub.has_terms && b->pub.terms.born == born))
+        return;
+    for (size_t at = roll_from(&c->roll, b->pub.tenant, "", false, ""); at < c->roll.count[ROLL_NAME]; at++) {
+        struct box *o = c->roll.index[ROLL_NAME][at];
+        if (strcmp(o->pub.tenant, b->pub.tenant) != 0)
+            return;
+        if (o == b || !o->pub.has_terms || o->pub.terms.born != born)
+            continue;
+        if (o->partner || o->deed)
+            return; /* a rename of ours, which ends by itself */
+        struct core_terms t = o->pub.terms;
+        change(c, o, NULL); /* a key is in one row */
+        change(c, b, &t);
+        return;
+    }
+}
+
 void terms_weed(struct core *c, struct box *b)
 {
     const struct core_terms *t = &b->pub.terms;

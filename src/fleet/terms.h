@@ -19,6 +19,9 @@ void terms_bury(struct core *c, struct box *b);
  * deed may be under way; later it is somebody else's. */
 void terms_bind(struct core *c, struct box *b, bool made);
 
+/* A box that somebody else has renamed keeps what was said of it: its time to live, its key. born: of the box that is now seen as b. */
+void terms_follow(struct core *c, struct box *b, uint64_t born);
+
 /* The box is not there and nobody waits: is its row good for anything yet? */
 void terms_weed(struct core *c, struct box *b);
 

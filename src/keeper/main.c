@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/weak.h"
 #include "base/fd.h"
 #include "base/handing.h"
 #include "base/own.h"
@@ -40,6 +41,7 @@
 #include "box/identity.h"
 #include "box/place.h"
 #include "box/policymark.h"
+#include "box/rename.h"
 #include "box/stack.h"
 #include "confine/caps.h"
 #include "confine/landlock.h"
@@ -251,7 +253,10 @@ static int lock_box(struct keeper *k, struct pale_err *e)
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return errno == EWOULDBLOCK ? err_set(e, PALE_BUSY, "another keeper has this box") : err_os(e, "lock %s", path);
     k->box_lock = fd;
-    return lock_folder(k, e);
+    int r = lock_folder(k, e);
+    /* Whoever made or renamed it may have been killed before the last step: from now on it is at one place for everybody. */
+    own_fd dir = r < 0 || weak_word("half-made") ? -1 : open(k->state_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return dir < 0 ? r : rename_settle(k->state_dir, k->id, dir, e);
 }
 
 /* Needs: the state folder. Gives up: nothing. A second keeper of the same box stops here; one that comes next waits for its turn below. */

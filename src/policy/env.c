@@ -216,14 +216,14 @@ struct env_rule env_rule_for(const struct policy *p, const char *name, const cha
     bool written_out, secret_name = policy_is_secret_name(name);
     struct env_rule r = {0};
     const char *pass = find_item(&p->env_pass, name, &written_out);
-    if (pass && (written_out || !secret_name)) {
+    bool is_secret = secret_name || (value && policy_is_secret_value(value));
+    if (pass && (written_out || !is_secret)) {
         r.key = "env.pass";
         r.item = pass;
         return r;
     }
     bool any;
     const char *allow = find_item(&p->env_allow, name, &any);
-    bool is_secret = secret_name || (value && policy_is_secret_value(value));
     if (allow && (!is_secret || weak_word("env"))) {
         r.key = "env.allow";
         r.item = allow;

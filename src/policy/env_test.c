@@ -99,6 +99,7 @@ static void what_is_allowed_comes_in_unless_it_looks_like_a_secret(void **state)
     assert_int_equal(policy_env_verdict(&p, "LANG", "ghp_abcdefghijklmnopqrst"), ENV_HELD_BACK);
     assert_int_equal(policy_env_verdict(&p, "MY_COLOUR", "red"), ENV_COMES_IN);
     assert_int_equal(policy_env_verdict(&p, "MY_TOKEN", "x"), ENV_HELD_BACK);
+    assert_int_equal(policy_env_verdict(&p, "MY_COLOUR", "ghp_abcdefghijklmnopqrst"), ENV_HELD_BACK); /* nobody has named it */
     assert_int_equal(policy_env_verdict(&p, "GH_TOKEN", "ghp_abcdefghijklmnopqrst"), ENV_COMES_IN);
     assert_int_equal(policy_env_verdict(&p, "HOME", "/root"), ENV_STAYS_OUT);
     set(&p, "env.pass", "API_KEY");

@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "base/own.h"
+#include "box/adopt.h"
 #include "box/amend.h"
 #include "box/approval.h"
 #include "box/ceiling.h"
@@ -295,6 +296,8 @@ static int do_remove(struct deed *d, struct pale_err *e)
 {
     char note[PALE_ERR_TEXT_MAX];
     int r = life_stop(&d->place, STOP_ANY, d->order->caller, e);
+    if (r == 0 && d->place.lost)
+        return adopt_forget(&d->place, d->order->force, e);
     return r < 0 ? r : kept_log_remove(&d->place, true, d->order->caller, false, note, e);
 }
 
@@ -454,12 +457,20 @@ static const struct {
     [DEED_VERDICT] = {true, do_verdict},
 };
 
+/* What ends a box or cuts it off reaches one that runs though its folder is gone. */
+static bool may_be_lost(uint64_t kind)
+{
+    return kind == DEED_STOP || kind == DEED_REMOVE || kind == DEED_CUT;
+}
+
 static int do_deed(struct deed *d, struct pale_err *e)
 {
     uint64_t kind = d->order->kind;
     if (kind >= DEED_KIND_END || !deeds[kind].run)
         return err_set(e, PALE_UNSUPPORTED, "there is no such deed");
-    int r = deeds[kind].on_box ? place_by_id(d->order->id, &d->place, e) : 0;
+    int r = 0;
+    if (deeds[kind].on_box)
+        r = may_be_lost(kind) ? place_any(d->order->id, &d->place, e) : place_by_id(d->order->id, &d->place, e);
     if (r == 0 && deeds[kind].on_box && d->order->born && life_born(&d->place) != d->order->born)
         r = err_set(e, PALE_NOT_FOUND, "that box is gone; there is another of its name");
     return r < 0 ? r : deeds[kind].run(d, e);

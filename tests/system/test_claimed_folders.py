@@ -420,6 +420,37 @@ def test_boxes_of_two_users(somebody, uids, how, side):
         assert free(two, shared / WANTED[how])
 
 
+@pytest.mark.basic
+@pytest.mark.parametrize("side", ("held", "weak"))
+@pytest.mark.parametrize("trick", ("moved", "forged"))
+def test_another_user_cannot_keep_us_from_our_folders(somebody, side, trick):
+    """He moves the folder of his box while it runs, or writes a claim on a folder that he cannot even see."""
+    user, shared = somebody
+    if side == "weak" and not os.access(harness.WEAK / "pale", os.X_OK):
+        pytest.skip("the weakened build is not built")
+    one, two = user(54321), user(0)
+    if side == "weak":
+        two = two.weakened("claim-strangers")
+    own = two.root / "own"
+    own.mkdir(mode=0o700)
+    one.create("n")
+    data, claim = one.root / "data/pale/boxes/n", next((one.root / "run/pale").glob("claim-*"))
+    if trick == "moved":
+        data.rename(data.with_name("m"))
+    else:
+        st = own.stat()
+        minor, major = os.minor(st.st_dev), os.major(st.st_dev)
+        for dev in {(major << a) | minor for a in (8, 20, 32)} | {st.st_dev}:
+            claim.write_bytes(claim.read_bytes() + f"+ {dev:x}:{st.st_ino:x}\n".encode())
+    try:
+        done = asked(two, own)
+        assert done.code == (0 if side == "held" else 125), done
+    finally:
+        one.run("stop", "n")
+        if trick == "moved":
+            data.with_name("m").rename(data)
+
+
 # --- .pale of other projects ---
 
 SECRET = "of-another-box"

@@ -59,7 +59,7 @@ def test_a_full_data_folder_is_said_to_be_full(pale, small_data):
 
 
 def test_a_full_disk_is_507_over_rest(pale, small_data):
-    from conftest import serving
+    from rest import serving
     with serving(pale) as d:
         d.serve()
         fill(small_data / "filler", 0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two of everything: each box has its own files and no other's, whatever becomes of its folders, and nothing serves one box for another."""
-import json
+import contextlib
 import os
 import pathlib
 import shutil
@@ -183,7 +183,9 @@ def test_after_git_clean_a_new_box_is_new(pale, project):
     assert new["id"] != old and ids(pale, cwd=project) == {old, new["id"]}
     pale.ok("stop", old)
     pale.ok("rm", "agent", cwd=project)
+    shutil.rmtree(project / ".pale", ignore_errors=True)
     assert "put-back" in pale.ok("adopt", old, cwd=project).text
+    assert subprocess.run(["git", "-C", str(project), "status", "--porcelain"], capture_output=True, check=True).stdout == b""
     assert has(pale, "agent", cwd=project) == "old"
     clear_away(pale, project)
 
@@ -255,6 +257,18 @@ def test_a_box_whose_state_folder_is_gone_too_is_listed_and_stopped(pale):
     assert listed(pale) == [] and wait_until(lambda: not os.path.exists(f"/proc/{info['keeper_pid']}"))
 
 
+def test_a_box_that_has_lost_its_socket_too_is_listed_and_stopped(pale):
+    pale.create("b")
+    info = pale.info("b")
+    shutil.rmtree(info["data"])
+    shutil.rmtree(info["state_dir"])
+    os.unlink(pale.root / "run" / "pale" / f"{info['id']}.sock")
+    (b,) = listed(pale)
+    assert b["id"] == info["id"] and b["lost"] and b["state"] == "running"
+    pale.ok("stop", info["id"])
+    assert listed(pale) == [] and wait_until(lambda: not os.path.exists(f"/proc/{info['keeper_pid']}"))
+
+
 def test_a_process_of_a_box_that_calls_itself_a_keeper_is_none(pale):
     pale.create("b")
     name = "0" * 31 + "1"
@@ -279,6 +293,8 @@ def test_a_project_that_was_moved_takes_its_box_along_when_told(pale, hostdir):
         assert "was moved" in pale.run(*words, cwd=second).errors
     assert "running" in pale.run("adopt", "agent", cwd=second).errors
     pale.ok("stop", "agent", cwd=second)
+    for flag in (["--env", "A=1"], ["--network", "none"]):  # it has a policy: to seem to give it another would be a lie
+        assert "keeps" in pale.run("adopt", *flag, "agent", cwd=second, expect=125).errors
     assert "moved" in pale.ok("adopt", "agent", cwd=second).text
     assert has(pale, "agent", cwd=second) == "work"
     assert pale.run("exec", "-q", "agent", "--", "sh", "-c", "pwd; cat file", cwd=second).text == f"{second}\none\n"
@@ -497,7 +513,9 @@ def test_who_says_nothing_of_a_box_is_not_served(pale):
         k.s, k.rest = socket.socket(socket.AF_UNIX), b""
         k.s.settimeout(20)
         k.s.connect(str(path))
-        k.ask("ASK_HELLO", wrong).ask("ASK_INFO")
+        k.ask("ASK_HELLO", wrong)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it may have hung up already
+            k.ask("ASK_INFO")
         assert k.next()[0] == "TELL_ERROR"
         k.close()
     assert pale.exec("b", "true").code == 0
@@ -628,6 +646,87 @@ def test_a_damaged_list_is_an_error(pale, which):
 
 
 # --- killed in between ---
+
+@pytest.mark.basic
+@pytest.mark.parametrize("what", ["home", "state and data"])
+def test_folders_behind_a_symlink(pale, hostdir, what):
+    """A home folder that is a symlink, and folders that were put elsewhere with a symlink where they were."""
+    make_project(hostdir / "p")
+    if what == "home":
+        (pale.root / "real").mkdir()
+        pale.home.rename(pale.root / "real" / "home")
+        pale.home.symlink_to(pale.root / "real" / "home")
+        for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):
+            del pale.env[name]
+    pale.create("own")
+    pale.ok("create", "--in-project", "agent", cwd=hostdir / "p")
+    if what != "home":
+        pale.ok("stop", "own")
+        pale.ok("stop", "agent", cwd=hostdir / "p")
+        for name in ("state", "data"):
+            (pale.root / name).rename(pale.root / f"other-{name}")
+            (pale.root / name).symlink_to(f"other-{name}")
+    for name, cwd in (("own", None), ("agent", hostdir / "p")):
+        put(pale, name, "w", cwd=cwd)
+        pale.ok("fork", name, "f", cwd=cwd)
+        assert has(pale, "f", cwd=cwd) == "w"
+        pale.ok("stop", pale.json("inspect", "--json", name, cwd=cwd)["id"])
+        pale.ok("gc")
+        assert has(pale, name, cwd=cwd) == "w"
+    assert {b["state"] for b in listed(pale)} == {"ready"}
+    clear_away(pale, hostdir / "p")
+
+
+def cut_before_the_last_link(pale, box, **more):
+    """As if whoever made it had been killed between the rename that makes a box and the link that says where it is."""
+    state = pathlib.Path(pale.json("inspect", "--json", box, **more)["state_dir"])
+    (state / "data").rename(state / "moving")
+
+
+@pytest.mark.basic
+@pytest.mark.parametrize("used", [True, False])
+def test_a_box_whose_maker_was_killed_at_the_last_step_is_a_box(pale, hostdir, used):
+    first, second = hostdir / "first", hostdir / "second"
+    make_project(first)
+    pale.ok("create", "--in-project", "agent", cwd=first)
+    put(pale, "agent", "work", cwd=first)
+    pale.ok("stop", "agent", cwd=first)
+    cut_before_the_last_link(pale, "agent", cwd=first)
+    if used:
+        assert has(pale, "agent", cwd=first) == "work"
+        pale.ok("stop", "agent", cwd=first)
+    first.rename(second)
+    pale.ok("gc")
+    assert [b["state"] for b in listed(pale)] == ["lost"]
+    pale.ok("adopt", "agent", cwd=second)
+    assert has(pale, "agent", cwd=second) == "work"
+    clear_away(pale, second)
+
+
+def test_twin_that_takes_such_a_box_for_half_made_loses_its_files(pale, hostdir):
+    first, second = hostdir / "first", hostdir / "second"
+    make_project(first)
+    pale.ok("create", "--in-project", "agent", cwd=first)
+    put(pale, "agent", "work", cwd=first)
+    pale.ok("stop", "agent", cwd=first)
+    cut_before_the_last_link(pale, "agent", cwd=first)
+    first.rename(second)
+    pale.weakened("half-made").ok("gc")
+    assert listed(pale) == []
+    clear_away(pale, second)
+
+
+@pytest.mark.basic
+def test_no_box_has_a_name_in_the_form_of_an_id(pale):
+    one, two = pale.create("one"), pale.create("two")
+    for name in (pale.box_id(one), "0" * 32):
+        for words in (["create", name], ["fork", two, name], ["create", "--in-project", name]):
+            done = pale.run(*words)
+            assert done.code == 125 and "form of an id" in done.errors, done
+        pale.ok("stop", two)
+        assert "form of an id" in pale.run("rename", two, name).errors
+    assert pale.boxes() == [one, two]
+
 
 def test_boxes_are_made_whole_or_not_at_all(pale):
     """Whoever is killed over a create leaves a box, or nothing that `pale gc` does not take away."""

@@ -133,6 +133,48 @@ def test_ttl_really_removes(api, pale):
     assert pale.boxes() == []
 
 
+@pytest.mark.basic
+@pytest.mark.parametrize("how", ["ttl", "delete", "stop", "quarantine"])
+def test_a_box_whose_folder_is_away_still_ends_when_told(api, pale, how):
+    b = api.make("b", **({"ttl": 2} if how == "ttl" else {}))
+    keeper = pale.json("inspect", "--json", "b")["keeper_pid"]
+    boxes = pale.root / "data" / "pale" / "boxes"
+    (boxes / "b").rename(pale.root / "away")
+    if how == "delete":
+        assert api.delete(f"/v1/boxes/{b['id']}").status == 204
+    elif how == "stop":
+        assert api.good("POST", f"/v1/boxes/{b['id']}/stop")["state"] == "stopped"
+    elif how == "quarantine":
+        assert api.good("PUT", f"/v1/boxes/{b['id']}/quarantine")["cut"] == "quarantine"
+        pale.ok("stop", b["id"])
+    later(lambda: not os.path.exists(f"/proc/{keeper}"))
+    later(lambda: how in ("stop", "quarantine") or pale.json("ls", "--json") == [])
+    assert (pale.root / "away" / "id").is_symlink()  # what is elsewhere is nobody's to remove
+    if how in ("stop", "quarantine"):
+        (pale.root / "away").rename(boxes / "b")
+        pale.ok("rm", "-f", "b")
+
+
+@pytest.mark.basic
+@pytest.mark.parametrize("when", ["beside", "between"])
+def test_a_box_that_the_command_renames_keeps_its_terms(daemon, api, pale, when):
+    body = {"name": "a", "ttl": 3600}
+    b = api.good("POST", "/v1/boxes", body, headers={"Idempotency-Key": "k"}, status=201)
+    pale.ok("stop", "a")
+    if when == "between":
+        pale.ok("serve", "--stop")
+    pale.ok("rename", "a", "z")
+    pale.create("a")  # another box has its name at once
+    if when == "between":
+        pale.ok("serve")
+    later(lambda: names(api) == ["a", "z"])
+    assert api.good("GET", "/v1/boxes/z")["expires"] == b["expires"] and "expires" not in api.good("GET", "/v1/boxes/a")
+    again = api.good("POST", "/v1/boxes", body, headers={"Idempotency-Key": "k"}, status=201)
+    assert again["id"] == b["id"] and again["name"] == "z"
+    for box in ("a", "z"):
+        assert api.delete(f"/v1/boxes/{box}").status == 204
+
+
 def test_terms_can_be_changed_and_taken_back(api):
     b = api.make("b", ttl="1h", idle="2h", start=False)
     assert b["idle_seconds"] == 7200

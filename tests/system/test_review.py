@@ -166,6 +166,42 @@ GUARDED = {".git/hooks/pre-commit": "x", ".git/config": "x", "sub/.git/config": 
            ".envrc": "x", ".github/workflows/x.yml": "x", "sub/deep/.envrc": "x", "package.json": "{}", "Makefile": "x", ".gitattributes": "x"}
 
 
+@pytest.mark.basic
+@pytest.mark.parametrize("where", [".gitattributes", ".git/info/attributes", "user"])
+def test_a_blob_that_a_filter_made_is_no_base(pale, hostdir, where):
+    """Of the same size as what the file held: the size does not tell them apart."""
+    file = filtered_project(pale, hostdir, where)
+    assert pale.run("apply", "r").code == 1
+    assert file.read_text() == "AA\nBB\nCC\n"
+
+
+def test_twin_that_takes_what_a_filter_made_for_the_base(pale, hostdir):
+    file = filtered_project(pale, hostdir, ".gitattributes")
+    assert pale.weakened("review-filter").run("apply", "r").code == 0
+    assert file.read_text() == "xx\nbb\ncc\n"
+
+
+def filtered_project(pale, hostdir, where):
+    """The user writes what the filter makes of his file, while a box changes it."""
+    git = ["git", "-C", str(hostdir), "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    file, rules = hostdir / "f", hostdir / where
+    if where == "user":
+        rules = pale.home / ".config" / "git" / "attributes"
+    subprocess.run([*git, "init", "-q"], check=True, capture_output=True)
+    rules.parent.mkdir(parents=True, exist_ok=True)
+    rules.write_text("f filter=x\n")
+    file.write_text("aa\nbb\ncc\n")
+    for words in (["config", "filter.x.clean", "tr a-z A-Z"], ["config", "filter.x.smudge", "tr A-Z a-z"], ["add", "."], ["commit", "-qm", "one"]):
+        subprocess.run([*git, *words], check=True, capture_output=True, env={**pale.env, "GIT_CONFIG_NOSYSTEM": "1"})
+    os.utime(file, (1, 1))  # older than git's list of files, so that it is known by that
+    subprocess.run([*git, "add", "."], check=True, capture_output=True, env=pale.env)
+    time.sleep(0.1)
+    pale.create("r", "--project", "review", cwd=hostdir)
+    text(pale, "r", f"sed -i s/aa/xx/ {file}")
+    file.write_text("AA\nBB\nCC\n")
+    return file
+
+
 def test_what_the_host_would_obey_is_held(pale, review, project):
     for path, content in GUARDED.items():
         text(pale, review, f"cd {project}; mkdir -p $(dirname {path}); printf %s '{content}' > {path}")

@@ -88,7 +88,7 @@ def test_who_works_on_layers(twin, project, root):
             lost = deed == "exec" or (deed == "socket" and not twin.open)
             assert done.code == (125 if lost else 0) and ("ended early" in done.errors) == lost, (words, deed, done)
     assert twin.sh(box, "cat ~/f").text.split() == [*DEEDS, *DEEDS]
-    litter = next((root / "data" / "pale" / "boxes" / box / "layers").iterdir()).parent / "123456789abc"
+    litter = next((root / "data" / "pale" / "boxes" / box / "layers").iterdir()).parent / "123456789abc00000000000000000000"
     for deed in ("write", "exec"):
         (litter / "home").mkdir(parents=True, exist_ok=True)
         attempt = Attempt(root, deed)

@@ -104,7 +104,7 @@ def play(pale):
     for p in made:
         p.end_all()
         for box in p.boxes():
-            pale.ok("rm", box)
+            pale.ok("rm", "-f", box)
         p.umount()
 
 
