@@ -287,7 +287,7 @@ struct boxes {
     struct listing listing;
     char (*ids)[BOX_ID_LEN + 1];
     size_t count;
-    bool only_up; /* or lost */
+    bool only_up;  /* or lost */
     bool is_stray; /* its keeper was found by its process */
     struct pale_err *e;
 };
