@@ -111,8 +111,14 @@ class Play:
         self.make_younger()
 
     def make_younger(self):
-        for state in self.places["state"].glob("pale/boxes/*"):  # the box comes after the files that have just been put back
-            os.utime(state / "born", (time.time() + 1, time.time() + 1), follow_symlinks=False)
+        """The box, and every layer of it, comes after the files that have just been put back: by what the list of its layers says, or the link."""
+        now = time.time_ns() + 10**9
+        for state in self.places["state"].glob("pale/boxes/*"):
+            if not (state / "born").is_symlink():
+                continue
+            os.utime(state / "born", ns=(now, now), follow_symlinks=False)
+            for stack in (s for s in (state / "stack", self.places["data"] / "pale" / "boxes" / "r" / "stack") if s.exists()):
+                stack.write_text(re.sub(r"(?m)^((?:layer|open) .* )[0-9]+$", lambda m: m[1] + str(now), stack.read_text()))
 
     # --- what is there ---
 
