@@ -120,7 +120,7 @@ class Scene:
         """A question that is open."""
         box = self.spare(start=True, set={"network": "filtered", "network.egress": "ask.test=ask"})
         self.api.start(box, ["python3", "-c", "import socket; s = socket.create_connection(('ask.test', 80)); s.send(b'GET / HTTP/1.1\\r\\nHost: ask.test\\r\\n\\r\\n'); s.recv(9)"])
-        return wait_until(lambda: next((q for q in self.api.good("GET", "/v1/approvals")["items"] if q["box"] == box), None))
+        return wait_until(lambda: next((q for q in self.api.good("GET", "/v1/approvals")["items"] if q["box"] == box), None), 20)
 
     def snapshot(self, box):
         return self.api.good("POST", f"/v1/boxes/{box}/snapshots", {}, 201)["snapshot"]

@@ -81,6 +81,7 @@ static const char *const more_names[] = {
     "lost-list",       /* a lost list of layers is taken for that of a new box */
     "strangers",       /* layers that boxes of another state folder may stand on are removed */
     "review-start",    /* every layer is as old as the box that has it */
+    "review-moved",    /* a file in a folder that was moved counts as one that stood there */
     "review-guess",    /* what is not known to be what the box began with is taken for it */
     "review-landed",   /* nothing is known of what was landed */
     "review-dirty",    /* every file is what git's index says when the box begins */

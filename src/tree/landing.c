@@ -487,6 +487,24 @@ static bool was_never_there(struct run *w, struct passing *p)
     return l.kind == LEAF_FOLDER && p->born_ns && ns_of(l.st.st_ctim) <= p->born_ns;
 }
 
+/* A folder above it was moved there since: the file keeps its times, and comes from somewhere else. What is moved has a younger ctime than
+ * mtime, unless something was put into it later. */
+static bool came_along(struct run *w, struct passing *p)
+{
+    char at[PATH_BYTES_MAX];
+    struct leaf l;
+    struct pale_err ignored;
+    snprintf(at, sizeof(at), "%s", p->r->path);
+    for (char *slash = strrchr(at, '/'); slash; slash = strrchr(at, '/')) {
+        *slash = 0;
+        if (leaf_look(w->l->target_fd, at, false, &l, &ignored) < 0)
+            return true; /* in doubt */
+        if (ns_of(l.st.st_ctim) > p->born_ns && ns_of(l.st.st_mtim) < ns_of(l.st.st_ctim))
+            return !weak_word("review-moved");
+    }
+    return false;
+}
+
 /* Rules 2 and 4 of the header. */
 static bool is_untouched(struct run *w, struct passing *p)
 {
@@ -495,7 +513,7 @@ static bool is_untouched(struct run *w, struct passing *p)
         return true; /* a folder holds no work but what lies in it, and is only removed empty */
     if (w->l->born_ns && !weak_word("review-tick") ? p->born_ns && ns_of(p->ours_leaf.st.st_ctim) <= p->born_ns
                                                    : leaf_time_before(touched, w->l->born_ns ? time_of(p->born_ns) : w->l->since))
-        return true;
+        return !w->l->born_ns || !came_along(w, p);
     return (w->l->birth_counts && birth_of(w, p->r->path, &birth) && leaf_time_before(touched, birth)) || weak_word("review-guess");
 }
 

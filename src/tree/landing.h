@@ -10,8 +10,9 @@
  * which the user goes on editing, so the old view shows the user's newer work as if the box had started from it. Then, for each path:
  *   1. what was landed there last (origin.find_landed), or a copy in origin_fd, is what it began with;
  *   2. a target whose ctime is not newer than the birth of the oldest layer that says something about the path (born_ns, or `since` for
- *      all) has not been touched by anyone since, so it is what the box began with. ctime cannot be set by hand; a clock that was set back
- *      is the one way to fool it. What is not there now was not there then if its folder has not been touched;
+ *      all), in folders that were not moved since, has not been touched by anyone since, so it is what the box began with. ctime cannot be
+ * set by hand; a clock that was set back is the one way to fool it. What is not there now was not there then if its folder has not been
+ * touched;
  *   3. what is known of the project's start (origin.find_start);
  *   4. with birth_counts, a target whose ctime is older than the birth (btime) of the oldest entry that the layers have at this path, or at
  *      the nearest folder above. This proves that the box replaced just what stands there now, but not that it had read it: an agent that

@@ -735,3 +735,24 @@ def test_a_damaged_list_is_an_error_and_nothing_lands(pale, project, which):
     assert results(pale, "m")["a"] in ("landed", "conflict")
     path.write_bytes(good)
     assert results(pale, "m").get("a", "same") in ("landed", "same", "conflict")
+
+
+@pytest.mark.parametrize("switch", ["", "review-moved"])
+@pytest.mark.parametrize("deep", [False, True])
+def test_what_lies_in_a_folder_that_was_moved_is_the_users(pale, project, deep, switch):
+    """A file that is moved with its folder keeps its times; it is not what stood there when the box began."""
+    p = pale.weakened(switch) if switch else pale
+    below = "n/s" if deep else "n"
+    (project / "d" / "s").mkdir(parents=True)
+    (project / "d" / "e").write_text("USER\n")
+    (project / "d" / "s" / "e").write_text("USER\n")
+    time.sleep(0.1)
+    p.create("m", "--project", "review", cwd=project)
+    text(p, "m", f"cd {project}; mkdir -p {below}; echo BOX > {below}/e")
+    (project / "d").rename(project / "n")
+    done = p.run("apply", "m")
+    if switch:
+        assert (project / below / "e").read_text() == "BOX\n"
+    else:
+        assert done.code == 1 and (project / below / "e").read_text() == "USER\n" and "conflict" in done.text
+    p.ok("rm", "-f", "m")
