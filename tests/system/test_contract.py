@@ -599,6 +599,7 @@ def test_random_bytes_in_place_of_everything(world):
 
 
 def test_clients_that_leave_in_the_middle_of_everything(world):
+    world.api.good("DELETE", "/v1/panic")  # a request with a changed byte may have been a good one
     for name in sorted(set(GOOD) - {"doctor", "box.create", "box.ensure"}):
         data = world.request(name).bytes()
         for part in (len(data), len(data) // 2, max(1, len(data) - 1)):
