@@ -34,17 +34,31 @@ static void write_head(struct audit *a)
     audit_head_write(&l, a->head);
     if (a->head_len > AUDIT_HEAD_BYTES)
         (void)!ftruncate(a->head_fd, AUDIT_HEAD_BYTES);
-    (void)!pwrite(a->head_fd, a->head, AUDIT_HEAD_BYTES, 0);
+    for (size_t at = 0; at < AUDIT_HEAD_BYTES;) {
+        ssize_t n = pwrite(a->head_fd, a->head + at, AUDIT_HEAD_BYTES - at, (off_t)at);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return;
+        at += (size_t)n;
+    }
 }
 
 /* A longer one is no line of ours: its end is read too. */
 static int read_head(struct audit *a, struct pale_err *e)
 {
     memset(a->head, 0, sizeof(a->head));
-    ssize_t n = pread(a->head_fd, a->head, sizeof(a->head), 0);
-    if (n < 0)
-        return err_os(e, "read the head of the audit log");
-    a->head_len = (size_t)n;
+    a->head_len = 0;
+    while (a->head_len < sizeof(a->head)) {
+        ssize_t n = pread(a->head_fd, a->head + a->head_len, sizeof(a->head) - a->head_len, (off_t)a->head_len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_os(e, "read the head of the audit log");
+        if (n == 0)
+            break;
+        a->head_len += (size_t)n;
+    }
     return 0;
 }
 

@@ -839,11 +839,13 @@ int place_remove(const struct place *p, bool data, struct pale_err *e)
     if (!data)
         return keep_layers_only(p, state, e);
     int r = mark_removed(state, e);
-    if (r == 0)
-        r = remove_data(p, e);
-    if (r == 0)
+    if (r < 0)
+        return r;
+    if ((r = remove_data(p, e)) == 0)
         r = remove_state(p, e);
-    if (r == 0 && p->project)
+    if (r < 0)
+        return err_prefix(e, "box %s is half removed, and `pale gc` takes away the rest", p->name);
+    if (p->project)
         place_tidy(p);
     unlink(p->socket);
     return r;

@@ -480,7 +480,8 @@ void course_run(struct core *c, struct box *b)
         terms_sync(c, b);
     bool more = c->settled;
     b->held++;
-    keep_row(c, b);
+    if (more) /* before all are seen, a row that is not this one's may be that of one that has its name no more */
+        keep_row(c, b);
     while (more && !course_is_busy(b)) {
         keep_row(c, b);
         more = b->there ? step_there(c, b) : step_absent(c, b);

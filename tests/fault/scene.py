@@ -315,6 +315,11 @@ class Scene:
                 if again.code:
                     bad.append(f"afterwards: pale create: {again.errors.strip()}")
                 self.remove_box(bad)
+                for folder in (self.state / "boxes").glob("*"):  # so that it is sure that nobody makes it any more
+                    os.utime(folder, (1, 1))
+                swept = self.command("gc")
+                if swept.code:
+                    bad.append(f"afterwards: pale gc: {swept.errors.strip()}")
             else:
                 bad.append("leftovers: folders of a box that is not there")
 
