@@ -692,7 +692,7 @@ def status_is_no_change(pale, project):
             os.utime(p)
     time.sleep(0.05)
     pale.create("m", "--project", "review", cwd=project)
-    text(pale, "m", f"cd {project}; sleep 0.05; touch a run.sh gone; git status; git status --porcelain")
+    text(pale, "m", f"cd {project}; touch -d @1000000000 a run.sh gone; git status; git status --porcelain")
     return changed(pale, "m") == {}
 
 
