@@ -36,6 +36,7 @@
 #include "net/httphead.h"
 #include "wire/message.h"
 
+#define MAKE_WAIT_MS 2000
 #define STOP_WAIT_MS 10000
 #define LOCK_PAUSE_US 50
 #define SWEEP_WAIT_MS 20       /* a keeper that was killed just now lets go of its lock in less */
@@ -84,7 +85,8 @@ static void making_done(struct making *m)
 }
 #define own_making CLEANUP(making_done) struct making
 
-/* Its state folder is there from the first, locked: so that nobody takes it for what the dead have left (life_sweep_all). */
+/* Its state folder is there from the first, locked: so that nobody takes it for what the dead have left (life_sweep_all). Who sweeps holds
+ * that lock for the moment in which he looks. */
 static int make_state(struct making *m, struct pale_err *e)
 {
     char boxes[PATH_BYTES_MAX];
@@ -96,7 +98,7 @@ static int make_state(struct making *m, struct pale_err *e)
     m->state_fd = open(p->state, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (weak_word("minted-ids") && m->state_fd >= 0 && faccessat(m->state_fd, "policy", F_OK, 0) == 0)
         return 0; /* of another box */
-    if (m->state_fd < 0 || flock(m->state_fd, LOCK_EX | LOCK_NB) < 0 || symlinkat(p->id, m->state_fd, IDENTITY_BORN) < 0 ||
+    if (m->state_fd < 0 || try_lock(m->state_fd, clock_ms() + MAKE_WAIT_MS) != 0 || symlinkat(p->id, m->state_fd, IDENTITY_BORN) < 0 ||
         symlinkat(p->data, m->state_fd, IDENTITY_MOVING) < 0)
         return err_os(e, "write %s", p->state);
     return 0;
