@@ -266,6 +266,8 @@ class Scene:
                         again = self.command(*words)
                     if again.code:
                         bad.append(f"afterwards: pale {' '.join(words)}: {again.text.strip()} {again.errors.strip()}")
+        if killed and (self.state_of_box() or list(self.boxes.glob(".*"))):
+            self.collect(bad)
 
     def after_rename(self, op, kind, done):
         """The box has one of its two names, and is whole."""
@@ -315,13 +317,17 @@ class Scene:
                 if again.code:
                     bad.append(f"afterwards: pale create: {again.errors.strip()}")
                 self.remove_box(bad)
-                for folder in (self.state / "boxes").glob("*"):  # so that it is sure that nobody makes it any more
-                    os.utime(folder, (1, 1))
-                swept = self.command("gc")
-                if swept.code:
-                    bad.append(f"afterwards: pale gc: {swept.errors.strip()}")
+                self.collect(bad)
             else:
                 bad.append("leftovers: folders of a box that is not there")
+
+    def collect(self, bad):
+        """What somebody was killed over is taken away by gc, once it is sure that nobody is at it any more."""
+        for folder in (self.state / "boxes").glob("*"):
+            os.utime(folder, (1, 1))
+        swept = self.command("gc")
+        if swept.code:
+            bad.append(f"afterwards: pale gc: {swept.errors.strip()}")
 
     def state_of_box(self):
         found = list((self.state / "boxes").glob("*")) if (self.state / "boxes").is_dir() else []
