@@ -81,19 +81,8 @@ static int replace_link(int dir, const char *name, const char *target, struct pa
 /* Before the deed. */
 static int tell(const struct place *p, enum audit_kind kind, const char *from, const char *caller, struct pale_err *e)
 {
-    char path[PATH_BYTES_MAX];
-    struct audit a;
-    snprintf(path, sizeof(path), "%s/audit", p->state);
-    int r = audit_open(&a, path, kind, p->name, p->id, e);
-    if (r < 0)
-        return r;
-    a.caller = caller;
-    struct json *j = audit_begin(&a, "box.adopt");
-    json_text(j, "from", from);
-    json_text(j, "to", p->data);
-    r = audit_commit(&a, e);
-    audit_close(&a);
-    return r;
+    const struct audit_deed d = {p->state, p->name, p->id, caller, "box.adopt", kind};
+    return audit_record(&d, (const char *const[]){"from", from, "to", p->data, NULL}, e);
 }
 
 /* --- a folder that was moved --- */

@@ -16,6 +16,7 @@
 #include "base/limits.h"
 #include "base/number.h"
 #include "base/own.h"
+#include "base/path.h"
 #include "base/weak.h"
 #include "box/audit_head.h"
 #include "box/audit_tail.h"
@@ -333,5 +334,23 @@ int audit_commit(struct audit *a, struct pale_err *e)
     a->lost += r < 0;
     if (a->shared)
         flock(a->fd, LOCK_UN);
+    return r;
+}
+
+int audit_record(const struct audit_deed *d, const char *const *texts, struct pale_err *e)
+{
+    char path[PATH_BYTES_MAX];
+    struct audit a;
+    if (!path_join(path, sizeof(path), d->state, "audit"))
+        return err_set(e, PALE_LIMIT, "path too long: %s", d->state);
+    int r = audit_open(&a, path, d->kind, d->box, d->id, e);
+    if (r < 0)
+        return r;
+    a.caller = d->caller;
+    struct json *j = audit_begin(&a, d->event);
+    for (; texts[0]; texts += 2)
+        json_text(j, texts[0], texts[1]);
+    r = audit_commit(&a, e);
+    audit_close(&a);
     return r;
 }

@@ -88,3 +88,10 @@ uint64_t audit_gaps(const char *path);
 /* The chain of a log that came from elsewhere, with the number and digest of a record that were told as its last ("": none were).
  * Records after that one came while it was read. */
 void audit_verify_text(const char *text, size_t n, const char *head, struct audit_check *ret);
+
+/* One record in the log of a box that does not run, which is opened for it: texts are its fields, key and value by turns, ended by NULL. */
+struct audit_deed {
+    const char *state, *box, *id, *caller, *event;
+    enum audit_kind kind;
+};
+int audit_record(const struct audit_deed *d, const char *const *texts, struct pale_err *e) MUST_CHECK;

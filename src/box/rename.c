@@ -89,32 +89,14 @@ int rename_settle(const char *state_dir, const char *id, int state, struct pale_
 /* Before the deed. The chain of the log goes on under the new name. */
 static int audit_rename(const struct place *from, const struct place *to, const char *caller, struct pale_err *e)
 {
-    char path[PATH_BYTES_MAX];
-    struct audit a;
-    snprintf(path, sizeof(path), "%s/audit", from->state);
-    int r = audit_open(&a, path, AUDIT_BOX, from->name, from->id, e);
-    if (r < 0)
-        return r;
-    a.caller = caller;
-    struct json *j = audit_begin(&a, "box.rename");
-    json_text(j, "to", to->name);
-    r = audit_commit(&a, e);
-    audit_close(&a);
-    return r;
+    const struct audit_deed d = {from->state, from->name, from->id, caller, "box.rename", AUDIT_BOX};
+    return audit_record(&d, (const char *const[]){"to", to->name, NULL}, e);
 }
 
 static void audit_failure(const struct place *from, const struct place *to, const char *why)
 {
-    char path[PATH_BYTES_MAX];
-    struct audit a;
-    snprintf(path, sizeof(path), "%s/audit", from->state);
-    if (audit_open(&a, path, AUDIT_BOX, from->name, from->id, NULL) < 0)
-        return;
-    struct json *j = audit_begin(&a, "box.rename.failed");
-    json_text(j, "to", to->name);
-    json_text(j, "reason", why);
-    (void)!audit_commit(&a, NULL);
-    audit_close(&a);
+    const struct audit_deed d = {from->state, from->name, from->id, NULL, "box.rename.failed", AUDIT_BOX};
+    (void)!audit_record(&d, (const char *const[]){"to", to->name, "reason", why, NULL}, NULL);
 }
 
 static int move_box(const struct place *from, const struct place *to, int state, struct pale_err *e)
