@@ -676,6 +676,15 @@ def test_folders_behind_a_symlink(pale, hostdir, what):
     clear_away(pale, hostdir / "p")
 
 
+def test_twin_that_takes_a_path_through_a_symlink_as_it_is(pale, hostdir):
+    make_project(hostdir / "p")
+    (pale.root / "state").rename(pale.root / "other-state")
+    (pale.root / "state").symlink_to("other-state")
+    assert pale.weakened("real-paths").run("create", "--in-project", "agent", cwd=hostdir / "p").code != 0
+    pale.ok("create", "--in-project", "agent", cwd=hostdir / "p")
+    clear_away(pale, hostdir / "p")
+
+
 def cut_before_the_last_link(pale, box, **more):
     """As if whoever made it had been killed between the rename that makes a box and the link that says where it is."""
     state = pathlib.Path(pale.json("inspect", "--json", box, **more)["state_dir"])
